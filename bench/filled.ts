@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import Database from 'better-sqlite3';
 import { fixed, median, table } from '../prove/harness/proof.ts';
 import { askOnce } from '../test/support/cluster.ts';
-import { type Figures, inRounds, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { enoughFor, type Figures, inRounds, planOf, type RunOptions, sustained } from './measure.ts';
 import { multiplyDatabase, multiplyFile, type Seed } from './multiply.ts';
 import { moveInto, startMeasuredPostgres, startOnPostgres } from './postgres.ts';
 import { atMost, CPU, type Found, figuresTable, LAG, P99, RATE, ratio, usual } from './report.ts';
@@ -28,8 +28,8 @@ type Filled = { start: () => Promise<SettledServer>; bytes: () => Promise<number
 
 /** Measures deliveries until they are settled on an empty store and on filled ones in turns, and then what else grows. */
 export async function runFilled(options: FilledOptions): Promise<Found> {
-  const { workspace, engine, events, rounds: count, warmUp, forMs, measureWith, onProgress } = options;
-  const perRound = warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000);
+  const { workspace, engine, events, rounds: count, measureWith, onProgress } = options;
+  const perRound = enoughFor(options, PER_SECOND_MAX);
   const seed = { settled: SETTLED, open: perRound * count };
   onProgress('settling a few orders, and registering links');
   makeSeed(workspace.path('seed.db'), seed);
@@ -85,10 +85,10 @@ type Sizes = readonly (readonly [name: string, events: number])[];
 async function openFiles({ workspace, onProgress }: RunOptions, seed: Seed, sizes: Sizes): Promise<Opened> {
   for (const [name, events] of sizes) {
     onProgress(`filling a store: ${name}`);
-    multiplyFile(workspace.freshCopy('seed.db', `${events}.db`), seed, events / seed.settled);
+    multiplyFile(workspace.freshCopy('seed.db', `${name}.db`), seed, events / seed.settled);
   }
   const of = (name: string) => {
-    const path = workspace.path(`${Number.parseInt(name, 10)}.db`);
+    const path = workspace.path(`${name}.db`);
     const bytes = async () => statSync(path).size;
     return { start: () => startSettled(workspace.log, path), bytes, cpuSeconds: () => 0 };
   };

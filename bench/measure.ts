@@ -53,8 +53,8 @@ export function planOf(
 }
 
 /** As many deliveries as a sustained run may need. */
-export function enoughFor({ warmUp, forMs }: Pick<RunOptions, 'warmUp' | 'forMs'>): number {
-  return warmUp + Math.ceil((SETTLED_PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000);
+export function enoughFor(run: Pick<RunOptions, 'warmUp' | 'forMs'>, perSecond = SETTLED_PER_SECOND_MAX): number {
+  return run.warmUp + Math.ceil((perSecond * (SEARCH_MS + run.forMs)) / 1000);
 }
 
 /** What every part of the bench is run with. */

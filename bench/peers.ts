@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { some } from '../prove/harness/proof.ts';
 import { askOnce } from '../test/support/cluster.ts';
 import { AMOUNT_MINOR, CURRENCY } from './deliveries.ts';
-import { type Figures, inRounds, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { enoughFor, type Figures, inRounds, planOf, type RunOptions, sustained } from './measure.ts';
 import { type MeasuredPostgres, moveInto, startMeasuredPostgres, startOnPostgres } from './postgres.ts';
 import { assertRedisIsThere, type Fresh, startRedis } from './redis.ts';
 import { atLeast, CPU, type Found, figuresTable, LAG, P50, P99, perSecond, RATE, ratio, usual } from './report.ts';
@@ -21,16 +21,14 @@ import { registerLinks, TEXTBOOK_SCHEMA } from './stores.ts';
 const NAMES = ['settled-sqlite', 'bullmq', 'settled-postgres', 'pg-boss', 'graphile-worker'] as const;
 type Name = (typeof NAMES)[number];
 
-/** More than any of them settles in a second on the machines of docs/bench.md. */
-const PER_SECOND_MAX = 8_000;
 /** PostgreSQL learns of new rows in a minute otherwise, and plans as for empty tables until then. */
 const SETTINGS = { autovacuum_naptime: '1s' };
 
 async function runPeers(names: readonly Name[], run: RunOptions): Promise<Found> {
   if (names.includes('bullmq')) assertRedisIsThere();
   if (names.some((name) => !name.startsWith('settled'))) installPeers();
-  const { workspace, warmUp, forMs, measureWith, onProgress } = run;
-  const range = { from: 0, count: warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000) };
+  const { workspace, measureWith, onProgress } = run;
+  const range = { from: 0, count: enoughFor(run) };
   onProgress(`signing ${range.count} deliveries and registering their links`);
   const plan = planOf(run, range);
   registerLinks(workspace.path('template.db'), range);

@@ -7,6 +7,7 @@ import {
   reminderMessage,
   testMessage,
 } from '../explain/alert_message.ts';
+import { total } from '../explain/glossary.ts';
 import { noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
@@ -59,16 +60,17 @@ export type Alerts = Pick<BackgroundWorker, 'stop'> & {
 export function startAlerts(options: AlertsOptions): Alerts {
   const { channels, store, clock, log } = options;
   let isOpen = false;
-  const openChannels = async () => {
+  // A replica that started later may have other settings: what it has removed stays removed.
+  const openOnce = async () => {
+    if (isOpen) return false;
     await store.openAlertChannels({ names: channels.map(({ name }) => name), nowMs: clock.nowMs() });
     isOpen = true;
+    return true;
   };
-  const opened = openChannels().catch((fault: unknown) => {
+  const opened = openOnce().catch((fault: unknown) => {
     log.warn({ fault }, 'the channels of alerts could not be noted; the next look or start tries again');
   });
-  const loops = channels.map((channel) =>
-    startChannel(options, channel, { opened, openChannels, isOpen: () => isOpen }),
-  );
+  const loops = channels.map((channel) => startChannel(options, channel, { opened, openOnce }));
 
   async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
     const body = write(testMessage(readerOf(options)), clock.nowMs());
@@ -86,14 +88,11 @@ export function startAlerts(options: AlertsOptions): Alerts {
   };
 }
 
-type Opening = { opened: Promise<void>; openChannels: () => Promise<void>; isOpen: () => boolean };
+/** `opened`: the opening at the start, which may have failed. `openOnce`: opens the channels unless they were opened. */
+type Opening = { opened: Promise<unknown>; openOnce: () => Promise<boolean> };
 
 /** Writes and sends the messages of one channel, one after the other. */
-function startChannel(
-  options: AlertsOptions,
-  channel: Channel,
-  { opened, openChannels, isOpen }: Opening,
-): BackgroundWorker {
+function startChannel(options: AlertsOptions, channel: Channel, { opened, openOnce }: Opening): BackgroundWorker {
   const { store, clock, log } = options;
   const compose = openComposer(options, channel);
   let looked = { atMs: Number.NEGATIVE_INFINITY, isIdle: false };
@@ -101,12 +100,7 @@ function startChannel(
 
   async function look(nowMs: number): Promise<number> {
     const state = (await store.alertChannels()).find(({ name }) => name === channel.name);
-    if (state === undefined) {
-      // A replica that started later has other settings: it has removed this channel.
-      if (isOpen()) return LOOK_MS;
-      await openChannels();
-      return 0;
-    }
+    if (state === undefined) return (await openOnce()) ? 0 : LOOK_MS;
     if (state.hasMessage) return sendDue(state, nowMs);
     const pacedMs = MINUTE_MS - Math.min(...[state.composedAtMs, state.takenAtMs].map((ms) => since(ms, nowMs)));
     if (pacedMs > 0) return pacedMs;
@@ -175,7 +169,7 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     const waiting = await readWaiting();
     const opened = entries.filter(({ what }) => what === 'opened').length;
     // It names all that waits, and so reminds of it.
-    const reminds = waiting.groups.reduce((sum, { count }) => sum + count, 0) <= opened;
+    const reminds = total(waiting.groups) <= opened;
     return { message: mattersMessage(entries, waiting, reader), entries: entries.map(({ key }) => key), reminds };
   }
 

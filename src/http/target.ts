@@ -38,8 +38,9 @@ export type TargetReply = { status: number; body: string; retryAfter: string | n
 export type Target = ReturnType<typeof openTarget>;
 
 /**
- * Opens an address that an operator configured: the shop's callback, or a hook. Refuses private addresses when it connects, whether given as numbers or found
- * behind a name. It checks the very addresses that it connects to, so that the name cannot change in between.
+ * Opens an address that an operator configured: the shop's callback, or a hook. Refuses private addresses when it
+ * connects, whether given as numbers or found behind a name. It checks the very addresses that it connects to, so that
+ * the name cannot change in between.
  */
 export function openTarget(options: TargetOptions) {
   const url = new URL(options.url);
@@ -170,7 +171,7 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
 /** The head of an answer, or of an interim one. */
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
-/** The texts of the address's query, which may be secrets, as written and as decoded, longest first. */
+/** The texts of the address's path and query, which may be secrets, as written and as decoded, longest first. */
 function secretTexts({ pathname, search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));

@@ -12,6 +12,14 @@ import { meet, startBeside } from './first_contacts.ts';
 import { startPlainService } from './plain_service.ts';
 import { failing, misunderstood } from './settled.ts';
 
+/** A real sandbox that plays a recording, and settled beside it. */
+async function startCopy(recording: string) {
+  const apiKey = 'key-of-the-copy';
+  const where = ['--listen', '127.0.0.1:0', '--api-key', apiKey, '--json'];
+  const { url } = JSON.parse(await spawnSandbox(['--like', recording, ...where]).line(/^\{/));
+  return { url, beside: await startBeside({ url, apiKey }) };
+}
+
 describe('cli: first-contact with a service that the project knows nothing of', () => {
   it('names each of its shapes; the recording says nothing else, and plays the same', async () => {
     const service = await startPlainService();
@@ -46,17 +54,7 @@ describe('cli: first-contact with a service that the project knows nothing of', 
     ).toEqual([]);
     expect(recording).toContain('"name": "Aaaaaa Aaaaa 0a"');
 
-    const sandbox = spawnSandbox([
-      '--like',
-      told.file,
-      '--listen',
-      '127.0.0.1:0',
-      '--api-key',
-      'key-of-the-copy',
-      '--json',
-    ]);
-    const { url } = JSON.parse(await sandbox.line(/^\{/));
-    const copy = await startBeside({ url, apiKey: 'key-of-the-copy' });
+    const { url, beside: copy } = await startCopy(told.file);
     const pay = async (page: string) =>
       fetch(`${url}/_control/links/${page.split('/').at(-1)}/pay`, {
         method: 'POST',
@@ -93,17 +91,7 @@ describe('cli: first-contact with a service that the project knows nothing of', 
     expect(told.text).toMatch(
       /prefix of its headers +x-acme +not handled\n +Set SETTLED_HEADER_PREFIX to this, and restart settled\.\n/,
     );
-    const copy = spawnSandbox([
-      '--like',
-      told.file,
-      '--listen',
-      '127.0.0.1:0',
-      '--api-key',
-      'key-of-the-copy',
-      '--json',
-    ]);
-    const { url } = JSON.parse(await copy.line(/^\{/));
-    const again = await startBeside({ url, apiKey: 'key-of-the-copy' });
+    const { beside: again } = await startCopy(told.file);
     expect((await meet(again.environment, [])).table).toBe(told.table);
   });
 });
