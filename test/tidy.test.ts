@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 301,
-  lines: 44_771,
+  lines: 44_775,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

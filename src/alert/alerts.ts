@@ -47,8 +47,6 @@ export type AlertsOptions = Omit<AlertReader, 'unlisted' | 'nowMs'> & {
 };
 
 type TestedChannel = { name: Channel['name'] } & ChannelAnswer;
-/** settled stops. */
-const NO_ANSWER: ChannelAnswer = { fault: null, answer: null };
 
 export type Alerts = Pick<BackgroundWorker, 'stop'> & {
   isConfigured: boolean;
@@ -74,8 +72,8 @@ export function startAlerts(options: AlertsOptions): Alerts {
 
   async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
     const body = write(testMessage(readerOf(options)), clock.nowMs());
-    const { fault, answer } = (await send({ id: `alert_test_${options.newId()}`, body })) ?? NO_ANSWER;
-    return { name, fault, answer };
+    // Without an answer settled stops.
+    return { name, ...((await send({ id: `alert_test_${options.newId()}`, body })) ?? { fault: null, answer: null }) };
   }
 
   return {
@@ -179,8 +177,8 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     const paid = await store.paidBetween({ afterMs: digestedAtMs, untilMs: nowMs });
     const minute = (ms: number) => localTime(digest.zone, ms).slice(0, '2026-11-23 08:03'.length);
     const period = `from ${minute(digestedAtMs)} to ${minute(nowMs)}`;
-    const { canTell } = options;
-    return { message: digestMessage(paid, await readWaiting(), { ...reader, period, canTell }), digests: true };
+    const told = { ...reader, period, canTell: options.canTell };
+    return { message: digestMessage(paid, await readWaiting(), told), digests: true };
   }
 
   async function ofReminder({ remindedAtMs }: AlertState, reader: AlertReader): Promise<Composed | null> {

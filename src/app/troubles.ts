@@ -12,8 +12,7 @@ const READ_AGAIN_MS = 60_000;
 
 /**
  * Tells this process's health and log what is wrong with the service, the shop, the clocks, the servers of the database,
- * the public address and the channels of alerts. The store keeps matters, so each replica says the same of them, also
- * one that has just started.
+ * the public address and alerts. The store keeps matters, so each replica says the same, also one that has just started.
  */
 export function watchTroubles(context: Context): Cancel {
   const { store, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;

@@ -128,12 +128,11 @@ export const alert = defineCommand({
   options: { test: { about: 'send a test message' } },
   async run({ options, server }) {
     if (options.test !== true) throw new CommandError('usage', 'alert only tests: write settled alert --test');
-    const path = '/v1/admin/test-alerts';
-    const answer = await server().post<{ channels: TestedChannel[] }>(path, undefined, TEST_TIMEOUT_MS);
-    const { channels } = answer;
+    type Tested = { channels: TestedChannel[] };
+    const { channels } = await server().post<Tested>('/v1/admin/test-alerts', undefined, TEST_TIMEOUT_MS);
     const taken = ({ taken }: TestedChannel) => (taken ? 'taken' : 'not taken');
     return {
-      data: answer,
+      data: { channels },
       lines: table(channels, { channel: 'name', test: taken, detail: 'detail' }),
       exit: channels.every(({ taken }) => taken) ? EXIT.ok : EXIT.refused,
     };

@@ -38,9 +38,8 @@ export type TargetReply = { status: number; body: string; retryAfter: string | n
 export type Target = ReturnType<typeof openTarget>;
 
 /**
- * Opens an address that an operator configured: the shop's callback, or a hook. Refuses private addresses when it
- * connects, whether given as numbers or found behind a name. It checks the very addresses that it connects to, so that
- * the name cannot change in between.
+ * Opens an address that an operator configured. Refuses private ones when it connects, whether given as numbers or
+ * found behind a name: it checks the very addresses that it connects to, so that the name cannot change in between.
  */
 export function openTarget(options: TargetOptions) {
   const url = new URL(options.url);

@@ -69,14 +69,23 @@ export function stopAsked(): Promise<string> {
 /** Requests that can hang in a system call on a thread: looking a name up, reading or writing a file. */
 const MAY_HANG = /^(GetAddrInfo|FS)Req/;
 
+/** Worker threads that have not ended. */
+let workers = 0;
+process.on('worker', (worker) => {
+  workers++;
+  worker.once('exit', () => workers--);
+});
+
 /**
  * Ends this process. `process.exit` waits for threads: one that looks a name up or waits for a disk would delay it for
- * as long as that takes. In that case the process replaces itself by one that ends with the same code at once.
+ * as long as that takes, and a worker that just loads native code would abort the process. In that case the process
+ * replaces itself by one that ends with the same code at once.
  */
 export function endProcess(exit: number): never {
   // Added last, so that other listeners have written what they write.
   process.once('exit', (code) => {
-    if (process.platform === 'win32' || !process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name))) return;
+    const mayHang = process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name));
+    if (process.platform === 'win32' || (workers === 0 && !mayHang)) return;
     process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
   });
   process.exit(exit);
