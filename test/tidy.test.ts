@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 301,
-  lines: 44_775,
+  files: 300,
+  lines: 44_533,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -30,7 +30,7 @@ const LIMITS = {
   linesOfTests: 70_857,
   linesOfProofs: 11_796,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_098,
+  linesOfDocs: 9_118,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

@@ -57,7 +57,7 @@ export const addToken = operation({
     }),
   },
   problems: { 409: ['token_name_taken'] },
-  example: { body: { name: 'ana', role: 'operator', expires: '90d' } },
+  example: { name: 'ana', role: 'operator', expires: '90d' },
   answer: async ({ store, clock, log }, { body: { name, role: given, expires }, by }, response) => {
     const secret = randomSecret();
     const atMs = clock.nowMs();

@@ -219,7 +219,7 @@ export const reconcile = operation({
     etaSeconds: z.number().min(0).describe('How long it takes at most; 0 for one order.'),
   }),
   problems: { ...ASKING, 404: ['not_found'] },
-  example: { body: { dryRun: true } },
+  example: { dryRun: true },
   answer: async (options, { body: { reference, dryRun = false }, by }) => {
     const { asking } = options;
     if (asking === null) throw apiNotConfigured();

@@ -89,7 +89,6 @@ export const listAttention = operation({
     attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
     nextCursor: field.nextCursor,
   }),
-  example: { query: 'kind=hold' },
   answer: async ({ store, clock, asking, unlisted }, { query }) => {
     const { kind: ofKind = null, reason = null, state = null, limit } = query;
     const after = field.readPlace(query, parsePlace);
@@ -161,7 +160,7 @@ export const endAttention = operation({
   pathId: field.rowId,
   body: z.strictObject({ reason: field.givenReason }),
   answers: ok('The matter has ended.', { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) }),
-  example: { body: { reason: "refunded in the service's panel" } },
+  example: { reason: "refunded in the service's panel" },
   answer: async ({ store, clock, log }, { id, body, by }) => {
     const atMs = clock.nowMs();
     const key = field.readKey(id);

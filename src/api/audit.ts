@@ -35,7 +35,6 @@ export const listAudit = operation({
     subject: field.text(128).optional().describe('Only changes of this object: a reference, an id or a name.'),
   }),
   answers: ok('A page of the audit.', { audit: z.array(auditRow), nextCursor: field.nextCursor }),
-  example: { query: 'subject=order-8001' },
   answer: async ({ store }, { query }) => {
     const { actor = null, subject = null } = query;
     const list = (at: { limit: number; after: number | null }) => store.listAudit({ ...at, actor, subject });

@@ -77,7 +77,7 @@ export const startBulk = operation({
     202: answer('It was started.', { run }),
   },
   problems: { 422: ['invalid_request'], 503: ['api_not_configured'] },
-  example: { body: { action: 'replay_events', filter: { status: 'dead' }, preview: true } },
+  example: { action: 'replay_events', filter: { status: 'dead' }, preview: true },
   answer: async (options, { body, by }, response) => {
     const { store, clock, bulk } = options;
     const selection = readSelection(options, body.action, body.filter);

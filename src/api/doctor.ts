@@ -29,7 +29,6 @@ export const doctor = operation({
   query: z.strictObject({
     probe: z.enum(['true', 'false']).default('true').describe('`false`: leave out the checks that send requests.'),
   }),
-  example: { query: 'probe=false' },
   answer: async (options, { query: { probe } }) => {
     const [database, address, service] = await Promise.all([
       withoutFault('database', checkDatabase(options)),

@@ -51,7 +51,6 @@ export const listEvents = operation({
   description: "Answers of the service's API are among them: `reading` tells them apart.",
   query: z.strictObject({ ...listQuery, ...eventFilters }),
   answers: ok('A page of events.', { events: z.array(event), ...listAnswer }),
-  example: { query: 'status=dead&count=true' },
   answer: async ({ store }, { query }) => {
     const { rows, more } = await readList(query, (at) => store.listEvents({ ...at, ...readFilter(query) }));
     return { events: rows.map(eventDocument), ...more };

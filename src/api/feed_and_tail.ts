@@ -54,7 +54,6 @@ export const readFeed = operation({
     more: z.boolean().describe('Whether more notices already follow.'),
   }),
   problems: { 410: ['cursor_from_before_restore'] },
-  example: { query: 'limit=100&wait=30' },
   answer: async (options, asked, response) =>
     asked.query.after === NOW ? readEnd(options.store, response) : await readPage(options, asked.query, response),
 });

@@ -76,9 +76,6 @@ export const fault = component('Fault', 'Why the last attempt failed. `bug`: an 
   message: z.string().describe('What happened, to what, and what to do next.'),
 });
 
-/** The time of most samples. */
-export const AT = '2030-01-31T12:00:00.000Z';
-
 export const IS_NEEDED = 'is needed';
 
 // U+FFFD is what a decoder makes of bytes that are not UTF-8.

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { AT } from './fields.ts';
 
 /** JSON Schema 2020-12, as far as zod writes it. */
 export type JsonSchema = {
@@ -15,7 +14,6 @@ export type JsonSchema = {
   allOf?: JsonSchema[];
   enum?: readonly unknown[];
   examples?: unknown[];
-  minimum?: number;
   [keyword: string]: unknown;
 };
 
@@ -50,42 +48,4 @@ function correct({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonS
   const { examples } = z.globalRegistry.get(zodSchema) ?? {};
   if (Array.isArray(examples)) json.examples = examples;
   if (zodSchema._zod.def.type === 'default') json.default = zodSchema._zod.def.defaultValue;
-}
-
-/**
- * A value that a schema allows, for the document: of each field its own example if it has one, else the first or the least
- * that may be there. A text with a pattern needs an example.
- */
-export function sampleOf(schema: JsonSchema, named: ReadonlyMap<string, JsonSchema>): unknown {
-  const { examples, $ref, anyOf, oneOf, allOf } = schema;
-  const again = (one: JsonSchema) => sampleOf(one, named);
-  if (examples !== undefined) return examples[0];
-  if ($ref !== undefined) return again(named.get($ref.split('/').at(-1) ?? '') ?? {});
-  if ('const' in schema) return schema.const;
-  if (schema.enum !== undefined) return schema.enum[0];
-  const [first] = anyOf ?? oneOf ?? allOf ?? [];
-  if (first !== undefined) return again(first);
-  if (schema.properties !== undefined) {
-    return Object.fromEntries(Object.entries(schema.properties).map(([name, one]) => [name, again(one)]));
-  }
-  return sampleOfType(schema, again);
-}
-
-function sampleOfType(schema: JsonSchema, again: (one: JsonSchema) => unknown): unknown {
-  const [type] = [schema.type].flat();
-  switch (type) {
-    case 'object':
-      return {};
-    case 'array':
-      return schema.items === undefined ? [] : [again(schema.items)];
-    case 'integer':
-    case 'number':
-      return Math.max(schema.minimum ?? 0, 0);
-    case 'boolean':
-      return false;
-    case 'string':
-      return schema.format === 'date-time' ? AT : '…';
-    default:
-      return null;
-  }
 }

@@ -61,7 +61,7 @@ export const registerLink = operation({
     409: ['reference_conflict', 'link_id_conflict', 'link_id_taken'],
     422: ['invalid_request'],
   },
-  example: { body: { reference: 'order-8101', amount: '100.00' } },
+  example: { reference: 'order-8101', amount: '100.00' },
   answer: async (options, { body, caller, by }, response) => {
     const { store, keyring, credentials, clock } = options;
     const { reference, customer, id, webhookSecret } = body;
@@ -149,7 +149,7 @@ export const adoptLink = operation({
     note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks."),
   }),
   problems: { 409: ['not_adoptable'], 503: ['service_unavailable', 'api_key_refused', 'api_not_configured'] },
-  example: { body: { id: 'pl_8001' } },
+  example: { id: 'pl_8001' },
   // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid
   // or our own.
   answer: async ({ store, asking, clock, log }, { reference, body: { id }, by }) => {

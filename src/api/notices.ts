@@ -114,7 +114,6 @@ export const listNotices = operation({
   summary: 'List notices, the newest first',
   query: z.strictObject({ ...listQuery, ...noticeFilters }),
   answers: ok('A page of notices.', { notices: z.array(noticeSummary), ...listAnswer, shop }),
-  example: { query: 'status=dead&count=true' },
   answer: async ({ store, shopAddress }, { query }) => {
     const { rows, more } = await readList(query, (at) => store.listNotices({ ...at, ...readFilter(query) }));
     return {

@@ -3,7 +3,7 @@ import { rolesOf } from '../domain/access.ts';
 import { PROBLEM_MEANINGS, type ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
 import { ROLE_WORDS } from '../vocabulary.ts';
-import { type JsonSchema, type SchemaWriter, sampleOf, schemaWriter } from './json_schema.ts';
+import { type JsonSchema, type SchemaWriter, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { problemSchema } from './problem.ts';
 import { GROUPS, orderPath, type Problems, type Route } from './route.ts';
@@ -14,7 +14,7 @@ export type ApiOperation = ReturnType<typeof describeRoute>;
 export type ApiResponse = {
   description: string;
   headers: Record<string, { $ref: string }>;
-  content: Record<string, { schema: JsonSchema; example?: unknown }>;
+  content: Record<string, { schema: JsonSchema }>;
 };
 type Field = { name: string; required: boolean; description?: string | undefined; schema: JsonSchema };
 type Parameter = Field & { in: 'path' | 'query' | 'header' };
@@ -69,16 +69,12 @@ type WriteProblem = (status: number, codes: readonly ProblemCode[]) => ApiRespon
 function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem) {
   const { allowed, group, id } = route;
   const { summary, description, body, answers, example } = route.operation;
-  const parameters = [...pathParameters(route, writer), ...queryParameters(route, writer)];
   const responses: Record<string, ApiResponse | { $ref: string }> = {};
-  for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {
-    const written = writer.write(schema, 'output');
-    const made = sampleOf(written, writer.named);
-    const isLine = type === 'application/x-ndjson';
+  for (const [status, { when, schema, type = 'application/json', retryAfter }] of Object.entries(answers)) {
     responses[status] = {
       description: when,
       headers: headers(retryAfter ? ['Retry-After'] : []),
-      content: { [type]: { schema: written, example: sample ?? (isLine ? `${JSON.stringify(made)}\n` : made) } },
+      content: { [type]: { schema: writer.write(schema, 'output') } },
     };
   }
   for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);
@@ -88,10 +84,9 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
     summary,
     description,
     security: (allowed === null ? [] : rolesOf(allowed)).map((role) => ({ [role]: [] })),
-    parameters,
-    requestBody: body && requestBody(writer.write(body, 'input'), example?.body),
+    parameters: [...pathParameters(route, writer), ...queryParameters(route, writer)],
+    requestBody: body && requestBody(writer.write(body, 'input'), example),
     responses,
-    'x-codeSamples': [{ lang: 'Shell', source: exampleCall(route, parameters) }],
   };
 }
 
@@ -158,29 +153,6 @@ function headers(more: readonly string[]): Record<string, { $ref: string }> {
   return Object.fromEntries(['X-Request-Id', ...more].map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** A call of the route in a shell. The introduction sets `$API` and `$AUTH`. */
-function exampleCall({ method, path, allowed, operation }: Route, parameters: readonly Parameter[]): string {
-  const { query, body } = operation.example ?? {};
-  const place = path.replace(/:(\w+)/g, (_, name: string) => {
-    const schema = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name)?.schema;
-    return encodeURIComponent(String(schema?.examples?.[0] ?? name));
-  });
-  const address = `"$API${place}${query === undefined ? '' : `?${query}`}"`;
-  const parts = [
-    `curl -s${method === 'post' && body === undefined ? ' -X POST' : ''} ${address}`,
-    ...(allowed === null ? [] : ['-H "$AUTH"']),
-    ...(body === undefined
-      ? []
-      : ['-H "Content-Type: application/json"', `-d '${spaced(body).replaceAll("'", "'\\''")}'`]),
-  ];
-  return parts.join(' \\\n  ');
-}
-
-/** JSON in one line that a narrow page can break between its fields. */
-function spaced(body: object): string {
-  return JSON.stringify(body, null, 1).replace(/\n */g, ' ');
-}
-
 const BEARER = { type: 'http', scheme: 'bearer' };
 const SCHEMES = {
   viewer: { ...BEARER, description: `A named token that ${ROLE_WORDS.viewer}: \`settled tokens add\`.` },
@@ -202,9 +174,5 @@ const HEADERS = {
   'WWW-Authenticate': { description: 'How to send a token.', schema: { type: 'string' } },
 } as const;
 
-/** What the document says of all routes: paragraphs, with names in backticks. */
-const INTRODUCTION = readFileSync(new URL('introduction.md', import.meta.url), 'utf8')
-  .trim()
-  .split('\n\n')
-  .map((paragraph) => paragraph.replaceAll('\n', ' '))
-  .join('\n\n');
+/** What the document says of all routes, in Markdown. */
+const INTRODUCTION = readFileSync(new URL('introduction.md', import.meta.url), 'utf8');

@@ -73,7 +73,7 @@ export const openOrder = operation({
     422: ['invalid_request', 'refused_by_service', 'link_withheld'],
     503: ['api_not_configured', 'public_url_not_public', 'api_key_refused'],
   },
-  example: { body: { reference: 'order-8001', title: 'A chair', amount: '100.00', callbackUrl: THANKS } },
+  example: { reference: 'order-8001', title: 'A chair', amount: '100.00', callbackUrl: THANKS },
   answer: async (options, { body, by }, response) => {
     const amount = field.readMoney(body, options.currency);
     field.requireEnough(amount);

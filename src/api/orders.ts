@@ -17,7 +17,6 @@ export const listOrders = operation({
   query: z.strictObject({ ...listQuery, ...orderFilters }),
   answers: ok('A page of orders.', { orders: z.array(listedOrder), ...listAnswer }),
   problems: { 422: ['invalid_request'] },
-  example: { query: 'state=awaiting_payment&limit=20&count=true' },
   answer: async ({ store, currency }, { query }) => {
     const filter = readOrderFilter(query, currency);
     const { rows, more } = await readList(query, (at) => store.listOrders({ ...at, ...filter }));

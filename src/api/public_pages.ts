@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { type Html, sendPage, showLive, showReadiness } from '../http/app.ts';
-import { documentPage } from './docs_page.ts';
+import { showLive, showReadiness } from '../http/app.ts';
 import type { OpenApi } from './openapi.ts';
 import { answer, type Operation, ok, operation } from './route.ts';
 
@@ -32,18 +30,7 @@ export const metrics = operation({
   summary: 'Metrics for Prometheus',
   // Prometheus may add its own parameters.
   query: z.looseObject({}),
-  answers: {
-    200: {
-      when: 'The metrics.',
-      schema: z.string(),
-      sample: `# HELP settled_orders Orders by state.
-# TYPE settled_orders gauge
-settled_orders{state="paid"} 240
-settled_orders{state="held"} 1
-`,
-      type: 'text/plain',
-    },
-  },
+  answers: { 200: { when: 'The metrics.', schema: z.string(), type: 'text/plain' } },
   answer: async ({ metrics }, _asked, response) => {
     const { contentType, text } = await metrics.scrape();
     response.setHeader('content-type', contentType);
@@ -61,32 +48,6 @@ export function showDocument(describe: () => OpenApi): Operation {
     handle: () => (_request, response) => {
       text ??= JSON.stringify(describe());
       response.type('json').send(text);
-    },
-  };
-}
-
-const PAGE = {
-  200: {
-    when: 'The page.',
-    schema: z.string(),
-    sample: '<!doctype html>\n<html lang="en">…</html>\n',
-    type: 'text/html',
-  },
-};
-
-const STYLE = ['settled.css', 'docs.css']
-  .map((name) => readFileSync(new URL(`../../assets/${name}`, import.meta.url), 'utf8'))
-  .join('');
-
-/** `describe` is called on the first request. */
-export function showDocs(describe: () => OpenApi): Operation {
-  let body: Html | null = null;
-  return {
-    summary: 'This document for people',
-    answers: PAGE,
-    handle: () => (_request, response) => {
-      body ??= documentPage(describe());
-      sendPage(response, { title: 'settled: the private API', style: STYLE, body });
     },
   };
 }

@@ -89,7 +89,7 @@ export const verifyDelivery = operation({
   answers: ok('What the delivery turned out to be.', {
     verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }),
   }),
-  example: { body: CAPTURED },
+  example: CAPTURED,
   answer: async (options, { reference: of, body }) => {
     const { code, ...rest } = diagnosisDocument(
       diagnose({

@@ -47,7 +47,7 @@ export const resolveOrder = operation({
     preview: preview.optional(),
   }),
   problems: { 409: ['not_held', 'nothing_left_to_accept'], 422: ['invalid_request'] },
-  example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
+  example: { decision: 'accept', reason: 'the customer wants it after all' },
   answer: async (options, { reference, body, by }) => {
     const { store, clock, log, metrics, onNotices } = options;
     const { decision, reason, dryRun } = body;

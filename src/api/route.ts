@@ -67,8 +67,8 @@ export type Operation = {
   problems?: Problems;
   /** Set if the route answers even when the store fails. */
   answersWithoutStore?: true;
-  /** What the example sends: a query string, or a body. */
-  example?: { query?: string; body?: Readonly<Record<string, unknown>> };
+  /** A body that it takes. */
+  example?: Readonly<Record<string, unknown>>;
   handle: (options: ApiOptions) => RequestHandler;
 };
 
@@ -78,8 +78,6 @@ export type Problems = Readonly<Record<number, readonly ProblemCode[]>>;
 type Answer = {
   when: string;
   schema: z.ZodType;
-  /** What the document shows of an answer that is not JSON; of JSON it shows what `sampleOf` makes of the schema. */
-  sample?: string;
   /** JSON by default. */
   type?: string;
   /** Whether the answer has `Retry-After`. */

@@ -20,7 +20,7 @@ import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
 import { cancelOrder, checkOrder, listOrders, showOrder } from './orders.ts';
 import { answerProblems } from './problem.ts';
-import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
+import { livez, metrics, readyz, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
 import { resolveOrder } from './resolution.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
@@ -89,7 +89,6 @@ export const OPEN_ROUTES: readonly Route[] = [
   route('GET /livez', 'Health', null, { livez }),
   route('GET /readyz', 'Health', null, { readyz }),
   route('GET /openapi.json', 'Health', null, { openapi: showDocument(describeRoutes) }),
-  route('GET /docs', 'Health', null, { docs: showDocs(describeRoutes) }),
 ];
 
 /** `named`: the operation by its id, which the document has as `operationId`: a function's name in a generated client. */

@@ -34,7 +34,7 @@ export function showHelp(_options: ConsoleOptions, view: View): Shown {
 <div class="columns"><section class="card"><h2>Why an order is held</h2>${named(HOLD_REASONS, words.holdReason)}</section>
 <section class="card"><h2>Flags of an order</h2>${named(FLAGS, words.flag)}</section></div>
 <section class="card"><h2>What needs attention</h2>${named(MATTER_KINDS, matterWords)}</section>
-<p class="soft">For programs: <a href="${hrefOf(view, '/docs')}">the private API</a>.</p>`;
+<p class="soft">For programs: <a href="${hrefOf(view, '/openapi.json')}">the private API</a> as OpenAPI 3.1.</p>`;
   return { title: 'Help', here: '/help', body, isStill: true };
 }
 

@@ -94,7 +94,7 @@ async function sendSignIn(
   const body = html`<div class="sign-in"><h1>Sign in</h1>
 <p class="lead">settled opens payment links for a shop's orders, and marks each order paid: once, durably, and for the right money.</p>
 ${asked.link === null ? tokenForm(view, asked) : linkForm(view, asked)}
-${whatIsHere(view)}</div>`;
+<p class="soft">For programs: <a href="${hrefOf(view, '/openapi.json')}">the private API</a> as OpenAPI 3.1. Version ${releaseVersion()}</p></div>`;
   await sendConsolePage(request, response, page(view, { title: 'Sign in', here: null, body, notice }), status);
 }
 
@@ -112,21 +112,4 @@ function linkForm(view: View, { back, link }: Asked): Html {
   return html`<form method="post" action="${hrefOf(view, '/sign-in')}" class="card">
 <input type="hidden" name="back" value="${back}"><input type="hidden" name="link" value="${link}">
 <p>The link works once.</p><button class="button">Sign in</button></form>`;
-}
-
-const ADDRESSES = [
-  ['docs', 'every route of the private API, with a call of it and an answer'],
-  ['openapi.json', 'the same with every field and problem, as OpenAPI 3.1'],
-  ['livez', 'whether the process answers'],
-  ['readyz', 'whether it should get deliveries, or why not'],
-  ['metrics', 'for Prometheus. It needs a token, which a browser does not send'],
-] as const;
-
-/** True of every settled of this version: it says nothing of this one's orders or settings. */
-function whatIsHere(view: View): Html {
-  return html`<section><h2>Also at this address</h2>
-<dl class="facts">${ADDRESSES.map(
-    ([path, about]) =>
-      html`<div><dt><a href="${hrefOf(view, `/${path}`)}"><code>/${path}</code></a></dt><dd>${about}</dd></div>`,
-  )}</dl><p class="soft">Version ${releaseVersion()}</p></section>`;
 }

@@ -1,11 +1,4 @@
-import { createHash } from 'node:crypto';
-import express, {
-  type ErrorRequestHandler,
-  type Express,
-  type RequestHandler,
-  type Response,
-  type Router,
-} from 'express';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
 import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { NOTHING_HERE } from '../vocabulary.ts';
@@ -117,33 +110,4 @@ const ENTITIES: Readonly<Record<string, string>> = {
 /** Escapes text for use between tags and in quoted attribute values. */
 function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
-}
-
-/** Sends a page with one inline style sheet. It loads and runs nothing else, and may not be framed. */
-export function sendPage(response: Response, page: { title: string; style: string; body: Html }): void {
-  const { title, style, body } = page;
-  const document = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<style>${{ markup: style }}</style>
-</head>
-<body>
-${body}
-</body>
-</html>
-`;
-  const hash = createHash('sha256').update(style).digest('base64');
-  response
-    .set({
-      'content-security-policy':
-        `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; ` +
-        "frame-ancestors 'none'",
-      'referrer-policy': 'no-referrer',
-    })
-    .type('html')
-    .send(document.markup);
 }

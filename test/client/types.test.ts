@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { compileBesideClient, operationsOfShop } from '../support/client_types.ts';
+import { compileBesideClient, operationsOfShop, sampleOf } from '../support/client_types.ts';
 import { DOCUMENT, responseOf } from '../support/document.ts';
 
 describe("the client's types", () => {
-  // By the compiler, and from the document's samples: so that what generates the types does not judge itself.
-  it('take each sample of the document, and no other, and ask for each field that must be there', () => {
+  // By the compiler, and from samples of the document's schemas: so that what generates the types does not judge itself.
+  it('take a sample of each schema of the document, and no other, and ask for each field that must be there', () => {
     const samples = samplesOfShop();
     expect(samples.length).toBeGreaterThanOrEqual(13);
     const wrong = samples.flatMap(({ type, sample }) => spoilt(sample).map((one) => ({ type, ...one })));
@@ -30,8 +30,9 @@ function samplesOfShop(): { type: string; sample: object }[] {
     const type = `Operations['${operation.operationId}']`;
     const asked = operation.requestBody?.content['application/json'].example as object | undefined;
     const answers = Object.keys(operation.responses).flatMap((status) => {
-      const sample = responseOf(operation, status)?.content['application/json']?.example;
-      return sample === undefined ? [] : [{ type: `${type}['answer']`, sample: sample as object }];
+      const schema = responseOf(operation, status)?.content['application/json']?.schema;
+      if (schema === undefined) return [];
+      return [{ type: `${type}['answer']`, sample: sampleOf(schema, DOCUMENT.components.schemas) as object }];
     });
     return [...(asked === undefined ? [] : [{ type: `${type}['given']`, sample: { body: asked } }]), ...answers];
   });

@@ -169,7 +169,7 @@ describe('the shop of the demo', () => {
       const long = 'x'.repeat(128);
       const { page: payment } = await buy(shop, { title: 'y'.repeat(200), amount: '30', reference: long });
       const missing = [shop, sandbox, operator].map((origin) => `${origin}/nowhere`);
-      const pages = [shop, `${shop}/orders/${long}`, payment, `${operator}/docs`, `${operator}/sign-in`, ...missing];
+      const pages = [shop, `${shop}/orders/${long}`, payment, `${operator}/sign-in`, ...missing];
       await expectToFit(await open({ width: look[0] }), pages, look);
     },
   );
