@@ -53,7 +53,7 @@ export const firstContact = defineCommand({
     const reference = `first-contact-${new Date(clock.nowMs()).toISOString().replace(/[-:.]/g, '')}`;
     const plan = { ...options, reference, waitMs, file: options.record ?? `${reference}.json` };
     const say = async (line: string) => void (json || (await print(`${shownLines([line], screen).join('\n')}\n`)));
-    const { openTerminal } = await import('./init_answers.ts');
+    const { openTerminal } = await import('../terminal/process.ts');
     const terminal = options.yes ? null : openTerminal();
     if (!options.yes && terminal === null) {
       throw new UsageError('There is no terminal to ask on. Give --yes: an order and a link are made then.');

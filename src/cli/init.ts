@@ -1,43 +1,56 @@
 import type { Finding } from '../api/doctor_store.ts';
 import { type Config, readConfig } from '../config/config.ts';
-import { processEnvironment } from '../config/environment.ts';
+import { type Environment, processEnvironment } from '../config/environment.ts';
 import { Fault } from '../fault.ts';
 import { secretsKeyPath, storeFile } from '../store/address.ts';
-import type { Report } from '../terminal/command.ts';
+import { type Report, readGivenFile } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
 import { stayAlive } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { connect } from './connection.ts';
 import { check, checkLines, exitOfChecks } from './doctor.ts';
-import type { InitOptions } from './init_answers.ts';
-import type { InitPlan } from './init_files.ts';
+import { CommandError } from './exit.ts';
+import { type InitPlan, isGiven, planFiles, refuseForeignFiles, refuseSecondTime, writeFiles } from './init_files.ts';
 import { startHere } from './serve.ts';
 
 /** The command of the first hour: it makes a configuration, and shows whether settled works with it. */
 
+/** The setting that each option gives. */
+const SETTING_OF = {
+  'service-url': 'SETTLED_API_URL',
+  'api-key-file': 'SETTLED_API_KEY',
+  'public-url': 'SETTLED_PUBLIC_URL',
+  store: 'SETTLED_STORE',
+  'shop-url': 'SETTLED_SHOP_URL',
+  'shop-allow-private': 'SETTLED_SHOP_ALLOW_PRIVATE',
+} as const;
+type OptionName = keyof typeof SETTING_OF;
+const NAMES = Object.keys(SETTING_OF) as OptionName[];
+const NEEDED: readonly OptionName[] = ['service-url', 'api-key-file', 'public-url'];
+
+type InitOptions = { readonly [Name in OptionName]?: string | true };
+
 export const init = defineCommand({
   usage: 'init',
-  about: 'set up settled in this folder with five questions, and check it',
+  about: 'set up settled in this folder, and check it',
   details: [
     'It writes .env, and a file in data/ for each secret. It replaces no file: a secret that is there is kept, and a folder',
     'that has a .env is left as it is.',
-    'On a terminal it asks for what no option and no setting in the environment answers. With --yes, or without a terminal,',
-    'it asks nothing: --service-url, --api-key-file and --public-url are needed then.',
+    '--service-url, --api-key-file and --public-url are needed, unless the environment has their settings.',
     'Last it starts settled for a moment, and shows what doctor finds.',
     'The exit code is 1 if all was written and settled does not start, or doctor found a failure; and 78 if an answer cannot',
     'be used: then nothing was written. docs/first-hour.md describes each step, and how to try a first order.',
   ],
   examples: [
-    'settled init',
-    'settled init --yes --service-url https://links.example.com --api-key-file FILE --public-url https://pay.example.com',
+    'settled init --service-url https://links.example.com --api-key-file FILE --public-url https://pay.example.com',
   ],
   options: {
-    'service-url': { value: 'URL', about: "the payment-link service's address" },
+    'service-url': { value: 'URL', about: "the payment-link service's address; SETTLED_API_URL" },
     'api-key-file': { value: 'FILE', about: 'a file with your API key at the service; - for standard input' },
-    'public-url': { value: 'URL', about: 'the https address at which the service reaches settled' },
+    'public-url': { value: 'URL', about: 'the https address at which the service reaches settled; SETTLED_PUBLIC_URL' },
     store: { value: 'ADDRESS', about: 'sqlite:FILE, or postgres://…; sqlite:./data/settled.db if left out' },
     'shop-url': { value: 'URL', about: 'where the shop takes notices; without it the shop reads the feed' },
     'shop-allow-private': { about: 'the shop is on this machine or in this network' },
-    yes: { about: 'ask nothing' },
   },
   isLocal: true,
   run: ({ options }) => setUp(options),
@@ -48,21 +61,19 @@ export const init = defineCommand({
  * `files_unwritable`.
  */
 async function setUp(options: InitOptions): Promise<Report> {
-  // Loaded now, because no other command needs them.
-  const { answerQuestions, openTerminal } = await import('./init_answers.ts');
-  const { planFiles, refuseForeignFiles, refuseSecondTime, writeFiles } = await import('./init_files.ts');
   // What the database and its log hold is for this user alone, as under `settled serve`.
   process.umask(0o077);
   refuseSecondTime();
   refuseForeignFiles();
   const { inherited } = processEnvironment();
-  const terminal = options.yes === true ? null : openTerminal();
-  const answers = await answerQuestions({ options, inherited, terminal }).finally(() => terminal?.close());
-  const plan = planFiles(answers, inherited);
+  const plan = planFiles(readAnswers(options, inherited), inherited);
   // Throws what a start would say of all settings together.
-  readConfig(plan.environment);
+  const { publicUrl, publicUrlReaches } = readConfig(plan.environment);
+  if (!publicUrlReaches) {
+    const what = `The service cannot deliver to ${publicUrl}, which --public-url or SETTLED_PUBLIC_URL gives`;
+    throw new CommandError('answer_refused', `${what}: give an https address that the internet reaches.`);
+  }
   const files = await writeFiles(plan);
-  terminal?.say('\nWritten. settled is started for a moment, and doctor looks at it …');
   const config = readConfig();
   const checks = await consultDoctor(config);
   const next = nextSteps(
@@ -83,6 +94,27 @@ async function setUp(options: InitOptions): Promise<Report> {
     ],
     exit: exitOfChecks(checks),
   };
+}
+
+/** The settings that the options give, by name. Throws `UsageError` if one is missing, or is in the environment as well. */
+function readAnswers(options: InitOptions, inherited: Environment): Record<string, string> {
+  const isInherited = (name: OptionName) => isGiven(inherited, SETTING_OF[name]);
+  const missing = NEEDED.filter((name) => !options[name] && !isInherited(name));
+  if (missing.length > 0) {
+    throw new UsageError(`\`settled init\` lacks ${missing.map((name) => `--${name}`).join(', ')}: settled help init`);
+  }
+  const given = NAMES.filter((name) => options[name]);
+  const twice = given.find(isInherited);
+  if (twice !== undefined) {
+    throw new UsageError(
+      `--${twice} and ${SETTING_OF[twice]} are both given, and .env cannot change the environment: give one of them.`,
+    );
+  }
+  const textOf = (name: OptionName) => {
+    const text = String(options[name]);
+    return (name === 'api-key-file' ? readGivenFile(name, text).toString('utf8') : text).trim();
+  };
+  return Object.fromEntries(given.map((name) => [SETTING_OF[name], textOf(name)]));
 }
 
 /** Doctor's checks of a server that runs for the moment, in this process. A start that fails is a check that fails. */

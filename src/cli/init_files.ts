@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { readSetting } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { CommandError } from './exit.ts';
-import { isGiven, settingOf } from './init_answers.ts';
 
 /** What `settled init` writes: `.env`, and a folder with one file for each secret. It replaces none that is there. */
 
@@ -109,10 +109,10 @@ export function planFiles(answers: Readonly<Record<string, string>>, inherited: 
     if (there === undefined) secrets.set(path, value);
     else kept.push(path);
   };
-  const isShared = settingOf({ ...inherited, ...answers }, SETTINGS.store)?.engine === 'postgres';
+  const isShared = isPostgres({ ...inherited, ...answers });
   for (const [name, value] of Object.entries(answers)) {
     if (name === 'SETTLED_API_KEY' || (name === 'SETTLED_STORE' && isShared)) setSecret(name, value);
-    else if (value !== '') {
+    else {
       settings[name] = value;
       environment[name] = value;
     }
@@ -124,6 +124,19 @@ export function planFiles(answers: Readonly<Record<string, string>>, inherited: 
   setSecret('SETTLED_SHOP_TOKEN', null);
   if (isGiven(environment, 'SETTLED_SHOP_URL')) setSecret('SETTLED_SHOP_SECRET', null, () => `whsec_${key()}`);
   return { settings, secrets, kept, environment };
+}
+
+export function isGiven(environment: Environment, name: string): boolean {
+  return Boolean(environment[name] || environment[`${name}_FILE`]);
+}
+
+/** What is no address is refused with the whole configuration. */
+function isPostgres(environment: Environment): boolean {
+  try {
+    return readSetting(environment, SETTINGS.store)?.engine === 'postgres';
+  } catch {
+    return false;
+  }
 }
 
 function readIfThere(path: string): string | undefined {
@@ -186,7 +199,7 @@ export function envText(settings: Readonly<Record<string, string>>): string {
 /** Plain, or in single quotes, because no reader of such files replaces a `$` between them. */
 function assignment(name: string, value: string): string {
   const line = `${name}=${PLAIN.test(value) ? value : `'${value}'`}`;
-  if (parseEnv(`${line}\n`)[name] === value) return line;
+  if (!/\p{Cc}/u.test(value) && parseEnv(`${line}\n`)[name] === value) return line;
   throw new CommandError(
     'answer_refused',
     `${name} cannot be written into .env so that it is read back as it is. Give it in the environment.`,

@@ -1,17 +1,10 @@
-import type { StatsDocument } from '../api/admin.ts';
-import type { EventDocument } from '../api/events.ts';
 import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import { inNumber, shellWord, wasOrWere } from '../explain/glossary.ts';
+import { inNumber, shellWord } from '../explain/glossary.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
-import { type Block, shownLines } from '../terminal/output.ts';
-import { openProgress, type Progress } from '../terminal/process.ts';
-import { type Columns, record, table } from '../terminal/table.ts';
-import { type Clock, inWords, stayAlive } from '../work/clock.ts';
+import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
-import type { Query, ServerApi } from './connection.ts';
-import { EXIT } from './exit.ts';
 
 /** The commands about links: those that you make at the service yourself, and asking the service about every link. */
 
@@ -105,30 +98,17 @@ export const reconcile = defineCommand({
     'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',
     "It looks for reserved links whose id is not known in the service's list; with --order for that one at once.",
     'With --order it asks at once, and the command ends when the answer is settled.',
-    '--wait shows how far it is, and then what the answers brought. Ctrl-C ends the waiting, not the asking.',
-    'It then ends with 75 if links were left that the service could not be asked about; settled continues to try those.',
+    '`settled tail` shows the other answers as they are settled, and `settled stats` how many checks wait.',
   ],
-  examples: ['settled reconcile --dry-run', 'settled reconcile --wait', 'settled reconcile --order order-8001'],
+  examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
   options: {
     order: { value: 'REFERENCE', about: 'only the link of this order' },
     'dry-run': { about: 'only say how many requests it costs, and how long it takes' },
-    wait: { about: 'wait until all were asked about, and say what the answers brought' },
   },
-  async run({ options, server, screen, clock, json, print }) {
-    const { order: reference, 'dry-run': dryRun = false, wait = false } = options;
-    if (wait && dryRun) throw new UsageError('--wait and --dry-run are both given: a dry run has nothing to wait for.');
-    const connection = server();
-    const before = wait && reference === undefined ? await newestEvent(connection) : 0;
-    const answer = await connection.post<ReconcileAnswer>('/v1/admin/reconcile', { dryRun, reference }, ASK_TIMEOUT_MS);
-    if (!wait || reference !== undefined || answer.links === 0) {
-      return { data: answer, lines: [sentence(answer, reference)] };
-    }
-    const progress = openProgress(print, screen, clock);
-    const show = json ? async () => {} : progress.show;
-    if (!json) await print(`${shownLines([sentence(answer, undefined)], screen).join('\n')}\n`);
-    const waited = await untilAsked(connection, answer, { clock, before, show });
-    if (!json) await progress.end();
-    return reportOf(answer, waited);
+  async run({ options: { order: reference, 'dry-run': dryRun = false }, server }) {
+    const body = { dryRun, reference };
+    const answer = await server().post<ReconcileAnswer>('/v1/admin/reconcile', body, ASK_TIMEOUT_MS);
+    return { data: answer, lines: [sentence(answer, reference)] };
   },
 });
 
@@ -145,119 +125,4 @@ function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, orde
   }
   const what = `${inNumber(links, 'link')}: ${cost}, at most ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
-}
-
-async function newestEvent(server: ServerApi): Promise<number> {
-  const { events } = await server.get<{ events: EventDocument[] }>('/v1/events', { limit: 1 });
-  return Number(events[0]?.id ?? 0);
-}
-
-/** `answers`: of each link the newest that brought news, else the newest. */
-type Waited = { answers: EventDocument[]; unanswered: number; seconds: number };
-
-const POLL_MS = { first: 250, most: 5_000 } as const;
-/** After none is left to ask about, requests may still be under way: each ends within 10 s. */
-const UNDER_WAY_MS = 12_000;
-type Waiting = { clock: Clock; before: number; show: (progress: Progress) => Promise<void> };
-
-/**
- * Follows the answers that the server records, until every link has one, or none is left that it will ask about now: the lag
- * of its oldest check is then shorter than this has taken.
- */
-async function untilAsked(
-  server: ServerApi,
-  { links, etaSeconds }: ReconcileAnswer,
-  { clock, before, show }: Waiting,
-): Promise<Waited> {
-  const startMs = clock.nowMs();
-  const answers = new Map<string, EventDocument>();
-  let [after, changedMs, delayMs] = [before, startMs, POLL_MS.first as number];
-  const release = stayAlive();
-  try {
-    for (;;) {
-      const leftMs = (etaSeconds * 1_000 * (links - answers.size)) / links;
-      const askedMs = clock.nowMs() - startMs;
-      const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
-      const { pausedUntil } = stats.api;
-      const pause = pausedUntil === null ? '' : `, and the service lets settled wait until ${pausedUntil}`;
-      await show({ words: `asked about ${answers.size} of ${inNumber(links, 'link')}${pause}`, leftMs });
-      const isDue = stats.checksLagSeconds.janitor !== undefined && stats.checksLagSeconds.janitor * 1_000 >= askedMs;
-      const known = answers.size;
-      after = await readAnswers(server, after, answers);
-      const nowMs = clock.nowMs();
-      if (isDue || answers.size > known) changedMs = nowMs;
-      if (answers.size >= links || nowMs - changedMs > UNDER_WAY_MS) {
-        // Replicas may record an answer after one with a higher number, which was read already.
-        if (answers.size < links) await readAnswers(server, before, answers);
-        const unanswered = Math.max(0, links - answers.size);
-        return { answers: [...answers.values()], unanswered, seconds: (nowMs - startMs) / 1_000 };
-      }
-      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
-      delayMs = Math.min(POLL_MS.most, delayMs * 1.5);
-    }
-  } finally {
-    release();
-  }
-}
-
-/**
- * Adds the settled answers that were recorded after the event of this number, by their links. Returns the number to go on
- * from: before the first answer that is not settled yet.
- */
-async function readAnswers(server: ServerApi, after: number, answers: Map<string, EventDocument>): Promise<number> {
-  let next: number | null = null;
-  let query: Query = { limit: 200 };
-  for (;;) {
-    const page = await server.get<{ events: EventDocument[]; nextCursor: string | null }>('/v1/events', query);
-    for (const row of page.events) {
-      const number = Number(row.id);
-      if (number <= after) return next ?? after;
-      next ??= number;
-      if (row.reading === null || row.linkId === null) continue;
-      const known = answers.get(row.linkId);
-      // A link may be asked about for two reasons, and an answer is news only once: the newest of a link, or its news.
-      const isBetter = known === undefined || (isNews(row) === isNews(known) ? number > Number(known.id) : isNews(row));
-      if (row.status !== 'done' && row.status !== 'dead') next = number - 1;
-      else if (isBetter) answers.set(row.linkId, row);
-    }
-    if (page.nextCursor === null) return next ?? after;
-    query = { limit: 200, cursor: page.nextCursor };
-  }
-}
-
-const isNews = ({ outcome }: EventDocument): boolean => outcome === 'applied' || outcome === 'held';
-/** More are only counted. */
-const NEWS_SHOWN_MAX = 20;
-
-const NEWS: Columns<EventDocument> = { order: 'reference', outcome: 'outcome', rule: 'rule' };
-
-function reportOf(answer: ReconcileAnswer, { answers, unanswered, seconds }: Waited): Report {
-  const news = answers.filter(isNews);
-  const time = inWords(Math.max(1, Math.round(seconds)) * 1_000);
-  const asked = answers.length;
-  const brought = news.length === 0 ? 'nothing new' : `news about ${inNumber(news.length, 'order')}`;
-  const first = `The service was asked about ${inNumber(asked, 'link')} in ${time}, which brought ${brought}.`;
-  const rest: Block[] =
-    unanswered === 0
-      ? []
-      : [
-          `${inNumber(unanswered, 'link')} ${wasOrWere(unanswered)} left without an answer: settled continues to ask. \`settled attention\` and \`settled doctor\` say why.`,
-        ];
-  const more = news.length - NEWS_SHOWN_MAX;
-  return {
-    data: {
-      ...answer,
-      asked,
-      unanswered,
-      seconds: Math.round(seconds * 1_000) / 1_000,
-      news: news.map(({ reference, outcome, rule }) => ({ reference, outcome, rule })),
-    },
-    lines: [
-      first,
-      ...rest,
-      ...(news.length === 0 ? [] : ['', ...table(news.slice(0, NEWS_SHOWN_MAX), NEWS)]),
-      ...(more > 0 ? ['', `And ${inNumber(more, 'order')} more: settled events list`] : []),
-    ],
-    exit: unanswered === 0 ? EXIT.ok : EXIT.tryAgain,
-  };
 }

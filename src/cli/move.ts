@@ -45,7 +45,7 @@ export const moveStoreCommand = defineCommand({
     if (options['dry-run']) return reportOfCheck(await checkMove(move), move);
     const release = stayAlive();
     const line = openProgress(print, screen, systemClock);
-    const onProgress = (words: string) => void (json || line.show({ words, leftMs: null }));
+    const onProgress = (words: string) => void (json || line.show(words));
     try {
       return reportOf(await moveStore({ ...move, onProgress }), move);
     } finally {

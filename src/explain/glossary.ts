@@ -96,10 +96,6 @@ export function inDeliveries(count: number): string {
   return count === 1 ? 'One delivery' : `${count} deliveries`;
 }
 
-export function wasOrWere(count: number): string {
-  return count === 1 ? 'was' : 'were';
-}
-
 export function inTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }

@@ -1,4 +1,4 @@
-import { waitInWords } from '../work/clock.ts';
+import { createInterface } from 'node:readline';
 import { EXIT_BUG, Failure } from './failure.ts';
 import { failureText, printable } from './output.ts';
 import { isForProgram, type Surroundings } from './run.ts';
@@ -91,13 +91,32 @@ export function endProcess(exit: number): never {
   process.exit(exit);
 }
 
+/** Asks a person, on standard error, because standard output is for the report. Null if there is no terminal to ask on. */
+export function openTerminal() {
+  const { stdin, stderr } = process;
+  if (stdin.isTTY !== true || stderr.isTTY !== true) return null;
+  const reader = createInterface({ input: stdin, output: stderr, historySize: 0 });
+  reader.on('SIGINT', () => {
+    reader.close();
+    process.kill(process.pid, 'SIGINT');
+  });
+  const lines = reader[Symbol.asyncIterator]();
+  return {
+    /** False if the input ends. */
+    confirm: async (question: string): Promise<boolean> => {
+      reader.setPrompt(`${question} [y/N] > `);
+      reader.prompt();
+      const { value, done } = await lines.next();
+      return !done && /^y/i.test(value.trim());
+    },
+    close: () => reader.close(),
+  };
+}
+
 /** How often the line changes on a terminal, and how often there is a line in a pipe. */
 const EVERY_MS = { terminal: 200, pipe: 15_000 } as const;
 
-/** `words`: how much of it is done. `leftMs`: null if that is not known. */
-export type Progress = { words: string; leftMs: number | null };
-
-/** `show` says how far it is; `end` takes the line away that still changes, and lets the next `show` begin at once. */
+/** `show` says how far it is; `end` takes the line away that still changes. */
 export function openProgress(
   print: (text: string) => Promise<boolean>,
   { columns }: Pick<Screen, 'columns'>,
@@ -107,16 +126,15 @@ export function openProgress(
   let isOpen = false;
   let lastMs = Number.NEGATIVE_INFINITY;
   return {
-    async show({ words, leftMs }: Progress): Promise<void> {
+    async show(words: string): Promise<void> {
       if (clock.monotonicMs() - lastMs < everyMs) return;
       lastMs = clock.monotonicMs();
-      const text = printable(leftMs === null ? words : `${words}, about ${waitInWords(leftMs)} left`);
+      const text = printable(words);
       isOpen = columns !== null;
       // The line must not reach the last column: the terminal would begin another one.
       await print(columns === null ? `${text}\n` : `\r\x1b[K${text.slice(0, columns - 1)}`);
     },
     async end(): Promise<void> {
-      lastMs = Number.NEGATIVE_INFINITY;
       if (isOpen) await print('\r\x1b[K');
       isOpen = false;
     },

@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../../prove/harness/settled.ts';
@@ -142,9 +143,11 @@ describe('cli: first-contact, with deliveries that settled refuses', () => {
 
 describe('cli: first-contact on a terminal', () => {
   it.each([
-    ['no', 1, 0],
-    ['yes', 0, 1],
-  ])('asks before it makes anything, and takes %s for an answer', async (word, code, links) => {
+    ['no', 'no\r', 1, 0],
+    ['yes', 'yes\r', 0, 1],
+    ['the end of the input', '\u0004', 1, 0],
+    ['Ctrl+C', '\u0003', 128 + constants.signals.SIGINT, 0],
+  ])('asks before it makes anything, and takes %s for an answer', async (_, keys, code, links) => {
     if (spawnSync('script', ['--version']).error !== undefined) return;
     const service = await startPlainService();
     const { environment } = await startBeside(service);
@@ -158,7 +161,7 @@ describe('cli: first-contact on a terminal', () => {
     let shown = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       shown += chunk;
-      if (shown.endsWith('[y/N] > ')) child.stdin.write(`${word}\r`);
+      if (shown.endsWith('[y/N] > ')) child.stdin.write(keys);
     });
     const [exit] = await once(child, 'close');
     expect({ exit, shown }).toMatchObject({

@@ -16,8 +16,9 @@ import { runIn } from './settled.ts';
 
 const ANOTHER_USER = 65_534;
 const FILES = ['secrets-key', 'shop-token', 'shop.db.key', 'shop.db.operator-token'].map((name) => `data/${name}`);
-const GIVEN =
-  'init --yes --json --service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
+const GIVEN = 'init --json --service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(
+  ' ',
+);
 const isRoot = process.getuid?.() === 0;
 
 describe('cli: init among other users', () => {

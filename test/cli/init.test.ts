@@ -35,7 +35,7 @@ async function prepare() {
   } as Record<string, string>;
   const init = (more: Record<string, string> = {}, switches: readonly string[] = [], extra = {}) => {
     const given = Object.entries({ ...answers, ...more }).flatMap(([name, value]) => [`--${name}`, value]);
-    return runIn(folder, ['init', '--yes', '--json', ...switches, ...given], { ...environment, ...extra });
+    return runIn(folder, ['init', '--json', ...switches, ...given], { ...environment, ...extra });
   };
   return { folder, environment, answers, init };
 }
@@ -67,7 +67,7 @@ describe('cli: init writes what works', () => {
     expect(modeOf(join(folder, 'its $HOME #1/s.db'))).toBe(0o600);
     expect(parseEnv(readFileSync(join(folder, '.env'), 'utf8'))).toEqual({
       SETTLED_PUBLIC_URL: answers['public-url'],
-      SETTLED_API_URL: `${answers['service-url']}/api/v1`,
+      SETTLED_API_URL: answers['service-url'],
       SETTLED_API_KEY_FILE: 'data/api-key',
       SETTLED_STORE: 'sqlite:./its $HOME #1/s.db',
       SETTLED_SHOP_TOKEN_FILE: 'data/shop-token',
@@ -187,43 +187,36 @@ describe('cli: init refuses an answer, and writes nothing', () => {
       return stderr;
     };
     expect(await said(['--public-url', 'https://pay.example.com'])).toMatch(
-      /without a terminal, .* lacks: --service-url, --api-key-file\.$/m,
+      /^settled: `settled init` lacks --service-url, --api-key-file: settled help init$/m,
     );
-    expect(await said(['--yes'])).toMatch(
-      /^settled: With --yes, .* lacks: --service-url, --api-key-file, --public-url\./,
-    );
+    expect(await said([])).toContain('lacks --service-url, --api-key-file, --public-url:');
   });
 
   it('that a start would refuse, or that the environment gives as well', async () => {
     const { folder, init } = await prepare();
     const service = 'https://links.example.com';
     const refused = { code: 'answer_refused', exit: EXIT.configuration };
+    const invalid = { code: 'configuration_invalid', exit: EXIT.configuration };
     const table: [Record<string, string>, Record<string, string>, object, RegExp][] = [
-      [{ 'service-url': 'links' }, {}, refused, /^--service-url is not an address/],
+      [{ 'service-url': 'links' }, {}, invalid, /- SETTLED_API_URL is not an address/],
       [
         { 'service-url': service, 'public-url': 'http://pay.example.com' },
         {},
         refused,
-        /^--public-url .*https address/,
+        /^The service cannot deliver to http:.* --public-url .*https address/,
       ],
-      [{ 'service-url': service }, {}, refused, /^--public-url is no address to which the service can deliver/],
-      [{ 'public-url': 'https://pay.example.com\nSETTLED_CURRENCY=EUR' }, {}, refused, /^--public-url has a control/],
-      [{ store: 'mysql://db' }, {}, refused, /^--store names no store/],
-      [{ 'shop-url': 'http://127.0.0.1:9/settled' }, {}, refused, /^--shop-url is no public .*--shop-allow-private/],
-      [{}, { SETTLED_STORE: 'mysql://db' }, refused, /^SETTLED_STORE names no store/],
+      [{ 'service-url': service }, {}, refused, /^The service cannot deliver to http:/],
       [
-        { 'shop-url': service },
-        { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' },
-        { exit: EXIT.configuration },
-        /SETTLED_SHOP_ALLOW_PRIVATE/,
-      ],
-      [
-        { 'shop-url': 'http://127.0.0.1:9/' },
-        { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' },
+        { 'public-url': 'https://pay.example.com\nSETTLED_CURRENCY=EUR' },
+        {},
         refused,
-        /^SETTLED_SHOP_ALLOW_PRIVATE is/,
+        /^SETTLED_PUBLIC_URL cannot be written into \.env/,
       ],
-      [{}, { SETTLED_CURRENCY: 'real' }, { code: 'configuration_invalid' }, /SETTLED_CURRENCY/],
+      [{ store: 'mysql://db' }, {}, invalid, /- SETTLED_STORE names no store/],
+      [{ 'shop-url': 'http://127.0.0.1:9/settled' }, {}, invalid, /- SETTLED_SHOP_URL leads .*_ALLOW_PRIVATE=true/],
+      [{}, { SETTLED_STORE: 'mysql://db' }, invalid, /- SETTLED_STORE names no store/],
+      [{ 'shop-url': service }, { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' }, invalid, /- SETTLED_SHOP_ALLOW_PRIVATE is/],
+      [{}, { SETTLED_CURRENCY: 'real' }, invalid, /SETTLED_CURRENCY/],
       [{}, { SETTLED_PUBLIC_URL: service }, { code: 'usage' }, /^--public-url and SETTLED_PUBLIC_URL are both given/],
     ];
     for (const [given, environment, error, message] of table) {
@@ -268,7 +261,7 @@ describe('docs/first-hour.md', () => {
 
   it('names every option and every file', () => {
     const options = COMMANDS.find(({ name }) => name === 'init')?.options ?? {};
-    expect(Object.keys(options)).toHaveLength(7);
+    expect(Object.keys(options)).toHaveLength(6);
     expect(Object.keys(options).filter((name) => !page.includes(`--${name}`))).toEqual([]);
     const files = ['.env', ...SECRET_FILES.map((file) => `data/${file}`)];
     expect(files.filter((file) => !page.includes(`\`${file}\``))).toEqual([]);
