@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 44_223,
+  lines: 44_162,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -30,7 +30,7 @@ const LIMITS = {
   linesOfTests: 70_582,
   linesOfProofs: 11_796,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_135,
+  linesOfDocs: 9_173,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

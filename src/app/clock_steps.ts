@@ -12,13 +12,12 @@ const DOUBT_MS = 3_600_000;
 const SOON_MS = 60_000;
 /** Longer than any wait for a next attempt. Used at the start, when earlier steps of the clock are unknown. */
 const WAIT_MS_MAX = 2 * 3_600_000;
-/** Each call takes a few milliseconds of the store's time. The pause between two leaves time for deliveries. */
-const MEND_ROWS = 1_000;
-const REST_MS = 20;
+/** Each call takes a few milliseconds of the store's time. */
+const HASTEN_ROWS = 1_000;
 const RETRY_MS = 30_000;
 
 export type ClockStepsOptions = {
-  store: Pick<Store, 'hastenDue' | 'mendTimes'>;
+  store: Pick<Store, 'hastenDue'>;
   /** The store's clock: this machine's, or the database's. */
   clock: Clock;
   log: Log;
@@ -28,8 +27,8 @@ export type ClockStepsOptions = {
 export type ClockSteps = ReturnType<typeof watchClock>;
 
 /**
- * Watches for steps of the clock: set by a person or NTP, or slept through by a suspended machine. Repairs the rows
- * that a step delayed or aged, including a step before the start of the process.
+ * Watches for steps of the clock: set by a person or NTP, or slept through by a suspended machine. Makes rows due
+ * that a clock ahead delayed, including one before the start of the process.
  */
 export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   const offsetMs = () => clock.nowMs() - clock.monotonicMs();
@@ -38,9 +37,9 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   let latest: { byMs: number; atMs: number } | null = null;
   /** The service's clock, less the monotonic one, at its last answer. */
   let serviceOffsetMs: number | null = null;
-  /** Steps to be repaired, oldest first, in milliseconds; null for those before the start, which are unknown. */
-  const pending: (number | null)[] = [null];
-  const mending = startLoop({ clock, turn: mendNext });
+  /** Rows that wait for longer are to be made due; null if none are. */
+  let waitMsMax: number | null = WAIT_MS_MAX;
+  const hastening = startLoop({ clock, turn: hastenNext });
 
   function look(): void {
     const byMs = Math.round(offsetMs() - lastMs);
@@ -48,43 +47,22 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
     if (Math.abs(byMs) < STEP_MS_MIN) return;
     latest = { byMs, atMs: clock.monotonicMs() };
     const way = byMs > 0 ? 'ahead' : 'back';
-    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}; rows that it delayed are made due`);
+    log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}`);
     onStep();
-    mendStep(byMs);
   }
 
-  function mendStep(byMs: number): void {
-    pending.push(byMs);
-    mending.wake();
-  }
-
-  async function mendNext(may: LoopTurn): Promise<number> {
-    const [byMs] = pending;
-    if (byMs === undefined) return NOT_BEFORE_WAKE;
+  async function hastenNext({ isStopping }: LoopTurn): Promise<number> {
+    if (waitMsMax === null) return NOT_BEFORE_WAKE;
+    const asked = { waitMsMax, nowMs: clock.nowMs(), limit: HASTEN_ROWS };
+    waitMsMax = null;
     try {
-      if (byMs === null) await hasten(WAIT_MS_MAX, may);
-      else {
-        if (byMs < 0) await hasten(SOON_MS, may);
-        await mendRows(byMs, may);
-      }
-      pending.shift();
+      const { hastened } = await store.hastenDue(asked);
+      if (hastened > 0) waitMsMax ??= asked.waitMsMax;
       return 0;
     } catch (fault) {
-      if (!may.isStopping()) log.warn({ fault }, 'rows that the clock delayed could not be made due; trying again');
+      waitMsMax ??= asked.waitMsMax;
+      if (!isStopping()) log.warn({ fault }, 'rows that the clock delayed could not be made due; trying again');
       return RETRY_MS;
-    }
-  }
-
-  async function hasten(waitMsMax: number, { isStopping }: LoopTurn): Promise<void> {
-    for (let hastened = 1; hastened > 0 && !isStopping(); ) {
-      ({ hastened } = await store.hastenDue({ waitMsMax, nowMs: clock.nowMs(), limit: MEND_ROWS }));
-    }
-  }
-
-  async function mendRows(stepMs: number, { isStopping, rest }: LoopTurn): Promise<void> {
-    for (let after: number | null = 0; after !== null && !isStopping(); ) {
-      after = (await store.mendTimes({ stepMs, nowMs: clock.nowMs(), after, limit: MEND_ROWS })).next;
-      if (after !== null) await rest(REST_MS);
     }
   }
 
@@ -95,11 +73,12 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
       look();
       return clock.monotonicMs() - (latest?.atMs ?? startedMs) >= DOUBT_MS;
     },
-    /** Records that the last heartbeat before this process was this far in the future. */
+    /** Makes due what a clock that was this far ahead delayed, here or in another process. */
     wasAhead: (byMs: number) => {
       if (byMs < STEP_MS_MIN) return;
-      log.warn({ by: inWords(byMs) }, 'the clock was ahead before this start; rows that it delayed are made due');
-      mendStep(-byMs);
+      log.warn({ by: inWords(byMs) }, 'the clock was ahead; rows that it delayed are made due');
+      waitMsMax = SOON_MS;
+      hastening.wake();
     },
     /** The latest step seen by this process, and how long ago it was; null if there was none. */
     latest: () => {
@@ -114,7 +93,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
     serviceAheadMs: () => (serviceOffsetMs === null ? null : serviceOffsetMs - offsetMs()),
     stop: async () => {
       cancel();
-      await mending.stop();
+      await hastening.stop();
     },
   };
 }

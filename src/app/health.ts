@@ -141,7 +141,7 @@ export type HeartbeatOptions = {
   catchUp: () => Promise<unknown> | undefined;
   /** Whether the store is a copy. settled then asks for what it lacks, even if the copy is only moments old. */
   isRestored: boolean;
-  /** Called with how far in the future the last heartbeat of an earlier process was. */
+  /** Called with how far in the future the last heartbeat was: the clock has stepped back since. */
   onWasAhead: (byMs: number) => void;
 };
 
@@ -155,9 +155,8 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
   function beat(): void {
     store.heartbeat(clock.nowMs()).then(
       ({ gapMs, aheadMs }) => {
-        // `watchClock` detects later steps of the clock.
-        if (isFirst) onWasAhead(aheadMs);
-        if ((gapMs > OUTAGE_MS && !isTold) || (isFirst && isRestored)) catchUp(gapMs);
+        onWasAhead(aheadMs);
+        if ((gapMs > OUTAGE_MS && !isTold) || (isFirst && isRestored) || aheadMs > OUTAGE_MS) catchUp(gapMs);
         isFirst = false;
         isTold = gapMs > OUTAGE_MS;
         if (!wasWell) log.info('the store can be written again');
@@ -174,7 +173,7 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
   }
 
   function catchUp(gapMs: number): void {
-    log.info({ down: inWords(gapMs) }, 'settled was away');
+    if (gapMs > 0) log.info({ down: inWords(gapMs) }, 'settled was away');
     catchUpAll()?.catch((fault: unknown) => {
       log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
       clock.after(CATCH_UP_AGAIN_MS, () => (isTold = false));

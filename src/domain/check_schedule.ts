@@ -11,6 +11,8 @@ const DAYS_PAST_EXPIRY = 7;
 const DAYS_WITHOUT_EXPIRY = 120;
 /** When to check a paid order: no event is documented for refunds and disputes (spec §3, §6). */
 const TAIL_DAYS = [1, 7, 30, 60, 90, 120] as const;
+/** The schedule asks about no link later than this from now. */
+export const PLANNED_WITHIN_MS = 31 * DAY_MS;
 
 export type Watched = {
   readonly createdAtMs: number;

@@ -171,55 +171,27 @@ describe('a step of the clock', () => {
       expect(await bodies(app)).toBe(0);
     });
   });
-
-  it('lets no notice die of it: seven days count from its first try', async () => {
-    const [time, shop] = [openSteppable(), await startCallback()];
-    const { app: silent, storePath } = await start(time);
-    await pay(silent, time, 'order-1');
-    await stop(silent, time);
-    await time.pass(8 * DAY_MS);
-    shop.answerWith(503);
-    const { app } = await start(time, { environment: shop.environment, storePath });
-    await passUntil(time, () => expect(shop.notices.length).toBeGreaterThan(0));
-    const attempts = async (atLeast: number) => {
-      const [notice] = await noticesOf(app);
-      expect(notice).toMatchObject({ status: 'pending' });
-      expect(notice?.attempt).toBeGreaterThan(atLeast);
-    };
-    // Past the hour in which nothing dies, each step of the schedule in its turn.
-    await eventually(async () => {
-      await time.pass(10 * MINUTE_MS);
-      await attempts(6);
-    });
-    const [{ attempt }] = (await noticesOf(app)) as [NoticeShown];
-    time.step(8 * DAY_MS);
-    await passUntil(time, () => attempts(attempt));
-    await eventually(async () => {
-      await time.pass(20 * MINUTE_MS);
-      await attempts(attempt + 3);
-    });
-  });
 });
 
 describe('the watch of the clock', () => {
-  function watch() {
+  function watch(hasten: () => Promise<number> = async () => 0) {
+    const pauses: (() => void)[] = [];
+    const after = (_: number, resume: () => void) => {
+      pauses.push(resume);
+      return () => {};
+    };
     let [nowMs, passedMs] = [1_700_000_000_000, 0];
-    const made: { stepMs: number }[] = [];
     const hastened: { waitMsMax: number }[] = [];
     const { log, lines } = readableLog();
     const watched = watchClock({
       store: {
-        hastenDue: async (hasten) => {
-          hastened.push(hasten);
-          return { hastened: 0 };
-        },
-        mendTimes: async (mend) => {
-          made.push(mend);
-          return { next: null };
+        hastenDue: async (asked) => {
+          hastened.push(asked);
+          return { hastened: await hasten() };
         },
       },
       // It looks only when the test asks it.
-      clock: { nowMs: () => nowMs, monotonicMs: () => passedMs, after: () => () => {}, every: () => () => {} },
+      clock: { nowMs: () => nowMs, monotonicMs: () => passedMs, after, every: () => () => {} },
       log,
       onStep: () => {},
     });
@@ -228,12 +200,28 @@ describe('the watch of the clock', () => {
       passedMs += ms;
       nowMs += byClockMs;
     };
-    return { watched, pass, made, hastened, lines };
+    return { watched, pass, hastened, pauses, lines };
   }
 
   it('makes due at a start what is later than anything waits', async () => {
     const { hastened } = watch();
     await eventually(() => expect(hastened).toMatchObject([{ waitMsMax: 2 * HOUR_MS }]));
+  });
+
+  it('makes due what waits for more than a minute once a heartbeat is in the future by half a minute', async () => {
+    const { watched, hastened } = watch();
+    await eventually(() => expect(hastened).toHaveLength(1));
+    for (const byMs of [0, 29_999, 30_000]) watched.wasAhead(byMs);
+    await eventually(() => expect(hastened).toMatchObject([{}, { waitMsMax: MINUTE_MS }]));
+  });
+
+  it('tries again later, and goes on until nothing is left', async () => {
+    const results = [() => Promise.reject(new Error('locked')), async () => 2, async () => 1, async () => 0];
+    const { hastened, pauses } = watch(async () => (await results.shift()?.()) ?? 0);
+    await eventually(() => expect(pauses).toHaveLength(1));
+    pauses.shift()?.();
+    await eventually(() => expect(hastened).toHaveLength(4));
+    expect(hastened).toMatchObject(Array(4).fill({ waitMsMax: 2 * HOUR_MS }));
   });
 
   it('sees a step as it is asked, before anything is done for good', () => {
@@ -261,8 +249,8 @@ describe('the watch of the clock', () => {
     expect(watched.serviceAheadMs()).toBe(2_000 - DAY_MS);
   });
 
-  it('takes a clock that is set by less than half a minute, or drifts, for none', async () => {
-    const { watched, pass, made, hastened, lines } = watch();
+  it('takes a clock that is set by less than half a minute, or drifts, for none', () => {
+    const { watched, pass, lines } = watch();
     pass(HOUR_MS);
     for (const byMs of [29_999, -29_999]) {
       pass(1_000, 1_000 + byMs);
@@ -274,8 +262,6 @@ describe('the watch of the clock', () => {
     }
     pass(0, -30_000);
     expect(watched.latest()).toEqual({ byMs: -30_000, agoMs: 0 });
-    await eventually(() => expect(made).toMatchObject([{ stepMs: -30_000 }]));
-    expect(hastened).toMatchObject([{ waitMsMax: 2 * HOUR_MS }, { waitMsMax: MINUTE_MS }]);
     expect(lines).toMatchObject([{ by: '30 s', way: 'back' }]);
   });
 });

@@ -10,7 +10,7 @@ const AWAY_MS = 600_000;
 
 /** Signs of life that the test lets pass, each answered by how long no process was alive. */
 function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined, isRestored = false) {
-  let gapMs = 0;
+  let answered = { gapMs: 0, aheadMs: 0 };
   const ahead: number[] = [];
   let caughtUp = 0;
   let told = 0;
@@ -28,7 +28,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined, isResto
     },
   };
   startHeartbeat({
-    store: { heartbeat: async () => ({ gapMs, aheadMs: 25 * AWAY_MS }) },
+    store: { heartbeat: async () => answered },
     clock,
     health: new Health(systemClock),
     log: { info: () => told++, error: () => {} } as unknown as Log,
@@ -43,8 +43,8 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined, isResto
     later,
     ahead,
     counts: () => ({ caughtUp, told }),
-    answer: async (ms: number) => {
-      gapMs = ms;
+    answer: async (gapMs: number, aheadMs = 0) => {
+      answered = { gapMs, aheadMs };
       beat();
       await new Promise((resume) => setImmediate(resume));
     },
@@ -87,11 +87,12 @@ describe('a sign of life that tells of an outage', () => {
   });
 });
 
-describe('a first sign of life before the last one', () => {
-  it('says once how far ahead the clock was: a step while the process runs is seen otherwise', async () => {
-    const { ahead, answer } = startTestHeartbeat(() => undefined);
-    for (let n = 0; n < 3; n++) await answer(2_000);
-    expect(ahead).toEqual([25 * AWAY_MS]);
+describe('a sign of life before the last one', () => {
+  it('says how far ahead the clock was, and makes open links due after a step of minutes', async () => {
+    const { ahead, answer, counts } = startTestHeartbeat(async () => {});
+    for (const aheadMs of [60_000, 0, 25 * AWAY_MS, 0]) await answer(0, aheadMs);
+    expect(ahead.slice(-4)).toEqual([60_000, 0, 25 * AWAY_MS, 0]);
+    expect(counts()).toEqual({ caughtUp: 1, told: 0 });
   });
 });
 

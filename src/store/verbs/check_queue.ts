@@ -84,10 +84,10 @@ export const LASTING_REASON = `(SELECT r.reason FROM check_reason r
 export const COMPLETION_AWAITED = `EXISTS (
   SELECT 1 FROM link_check WHERE link_key = @linkKey AND confirm_since_ms IS NOT NULL)`;
 
-/** The columns of `Watched` for a link `l`: a statement without conditions. More columns may be put in front. */
-export const WATCHED = `l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, s.paid_at_ms AS settledAtMs,
-  coalesce(l.status = 'ACTIVE', false) AS mayBePaid FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key`;
-const FIND_WATCHED = statement(`SELECT ${WATCHED} WHERE l.key = @linkKey`);
+const FIND_WATCHED = statement(`
+  SELECT l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, s.paid_at_ms AS settledAtMs,
+    coalesce(l.status = 'ACTIVE', false) AS mayBePaid
+  FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key WHERE l.key = @linkKey`);
 const SCHEDULE = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
 const BEGIN_TAIL = statement(`
   UPDATE link SET next_check_at_ms = @nextAtMs WHERE order_key = @orderKey AND next_check_at_ms IS NULL`);

@@ -1,6 +1,5 @@
-import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
+import { PLANNED_WITHIN_MS } from '../../domain/check_schedule.ts';
 import { statement, type Transaction, TURNS, type Work } from '../transaction.ts';
-import { WATCHED } from './check_queue.ts';
 
 export type BodyDrop = {
   /** Bodies of rows settled later than this, and of hints received later, are kept. */
@@ -34,28 +33,10 @@ export const upkeepVerbs = {
     const { waitMsMax, nowMs, limit } = hasten;
     const values = { nowMs, lapseMs: nowMs + LEASE_LAPSES_MS, untilMs: nowMs + waitMsMax, limit };
     if (tx.hasReplicas) tx.send(HASTEN_REPLICAS, values);
-    const changes = [...HASTEN_JOBS, HASTEN_CHECKS].map((each) => tx.run(each, values));
+    const changes = [...HASTEN_JOBS, HASTEN_CHECKS, HASTEN_SCHEDULE].map((each) => tx.run(each, values));
     let hastened = 0;
     for (const changed of changes) hastened += yield* changed;
     return { hastened };
-  },
-  /**
-   * Corrects `limit` rows with keys above `after` for a step of the clock. Owed notices do not age by it, and after a
-   * step back no link is checked later than its schedule says. Repeating it is harmless. `stepMs` is negative for a
-   * step back. `next` is null if no rows are left.
-   */
-  *mendTimes(
-    tx: Transaction,
-    { stepMs, nowMs, after, limit }: { stepMs: number; nowMs: number; after: number; limit: number },
-  ): Work<{ next: number | null }> {
-    const slice = { nowMs, after, to: after + limit };
-    tx.send(MEND_TRIED, { ...slice, stepMs });
-    const ends = tx.one<{ noticeKeys: number | null; linkKeys: number | null }>(ENDS);
-    if (stepMs < 0) {
-      for (const link of linksToMend(yield* tx.all<PutOffLink>(PUT_OFF, slice), nowMs)) tx.send(PLAN, link);
-    }
-    const last = yield* ends;
-    return { next: slice.to < Math.max(last?.noticeKeys ?? 0, last?.linkKeys ?? 0) ? slice.to : null };
   },
 };
 
@@ -151,34 +132,12 @@ const HASTEN_CHECKS = statement(`
     confirm_since_ms = CASE WHEN confirm_since_ms > @nowMs THEN @nowMs ELSE confirm_since_ms END
   WHERE link_key IN (SELECT link_key FROM link_check WHERE due_at_ms > @untilMs OR requested_at_ms > @untilMs
     ORDER BY link_key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`);
+const HASTEN_SCHEDULE = statement(`
+  UPDATE link SET next_check_at_ms = @nowMs WHERE key IN
+    (SELECT key FROM link WHERE next_check_at_ms > @nowMs::bigint + ${PLANNED_WITHIN_MS} ORDER BY next_check_at_ms
+     LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`);
 // A replica killed while its clock was ahead would count as alive until that time.
 const HASTEN_REPLICAS = statement('UPDATE replica SET alive_at_ms = @nowMs WHERE alive_at_ms > @untilMs');
-
-const MEND_TRIED = statement(`
-  UPDATE outbox SET first_tried_at_ms = least(first_tried_at_ms + greatest(@stepMs::bigint, 0), @nowMs)
-  WHERE key > @after AND key <= @to AND status IN ('pending', 'leased') AND first_tried_at_ms IS NOT NULL`);
-const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
-
-/** A link is due this much later than its schedule only if a clock was ahead, or if it could not be checked. */
-const PLANNED_AHEAD_MS = 60_000;
-
-const PUT_OFF = statement(`
-  SELECT l.key AS linkKey, l.next_check_at_ms AS plannedMs, ${WATCHED} WHERE l.key > @after AND l.key <= @to
-    AND (l.next_check_at_ms > @nowMs::bigint + ${PLANNED_AHEAD_MS}
-      OR (l.next_check_at_ms IS NULL AND l.checked_at_ms > @nowMs))
-  ORDER BY l.key FOR NO KEY UPDATE OF l`);
-const PLAN = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
-
-/** A link whose schedule a clock that was ahead may have delayed or ended. */
-type PutOffLink = Watched & { linkKey: number; plannedMs: number | null };
-
-/** The new times of links that settled would check later than it should, or never again. */
-function linksToMend(links: readonly PutOffLink[], nowMs: number): { linkKey: number; nextAtMs: number }[] {
-  return links.flatMap(({ linkKey, plannedMs, ...watched }) => {
-    const nextAtMs = nextCheckFromNowMs(watched, nowMs);
-    return nextAtMs !== null && (plannedMs === null || nextAtMs < plannedMs) ? [{ linkKey, nextAtMs }] : [];
-  });
-}
 
 const OURS = "status = 'leased' AND (holder = @replica OR @isAlone::boolean)";
 // The end of an old lease must not delay the row.

@@ -101,101 +101,52 @@ export function clockStepsContract({ fresh }: Worlds): void {
       world.tick(MINUTE_MS - LEASE_MS + 1);
       expect(await claimed()).toEqual([[ofNow.eventKey, event.eventKey], 1, 1]);
     });
-  });
-
-  describe('mendTimes', () => {
-    async function mend(stepMs: number, limit = 1000): Promise<number> {
-      let calls = 0;
-      for (let after: number | null = 0; after !== null; calls++) {
-        ({ next: after } = await world.store.mendTimes({ stepMs, nowMs: world.nowMs, after, limit }));
-      }
-      return calls;
-    }
-
-    /** When the notices that are tried again were tried first, as those are told that claim them. */
-    async function firstTried(): Promise<number[]> {
-      const claimed = await world.claimNotices(true);
-      for (const notice of claimed) await retryNotice(notice, 0);
-      return claimed.map(({ firstTriedAtMs }) => firstTriedAtMs);
-    }
-
-    async function tryFirst(): Promise<void> {
-      for (const notice of await world.claimNotices(false)) await retryNotice(notice, 0);
-    }
-
-    it('keeps the age of a notice through a step ahead, and never makes it younger than now', async () => {
-      await world.settle(await world.newLink(), [said('completed')]);
-      await tryFirst();
-      const triedAtMs = world.nowMs;
-      world.tick(HOUR_MS);
-      world.tick(8 * DAY_MS);
-      await mend(8 * DAY_MS);
-      expect(await firstTried()).toEqual([triedAtMs + 8 * DAY_MS]);
-      await mend(8 * DAY_MS);
-      expect(await firstTried()).toEqual([world.nowMs]);
-    });
-
-    it('has the age of a notice that was tried first by a clock ahead begin now', async () => {
-      await world.settle(await world.newLink(), [said('completed')]);
-      await ahead(8 * DAY_MS, tryFirst);
-      await hasten();
-      await mend(-8 * DAY_MS);
-      expect(await firstTried()).toEqual([world.nowMs]);
-      world.tick(HOUR_MS);
-      await mend(-8 * DAY_MS);
-      expect(await firstTried()).toEqual([world.nowMs - HOUR_MS]);
-    });
 
     const planned = async (link: { reference: string }) => (await world.timeline(link)).nextCheckAtMs;
 
-    it('asks about a link as its schedule says, after a step back', async () => {
-      const link = await world.openNew();
-      await world.forgetChecks();
-      const fresh = await world.openNew();
-      const asked = await ahead(AHEAD_MS, async () => {
-        expect((await world.claimChecks()).map(({ linkKey }) => linkKey)).toContain(fresh.linkKey);
-        await world.answer(fresh, []);
-        return planned(fresh);
-      });
-      expect(asked).toBe(world.nowMs + 2 * DAY_MS);
-      await mend(AHEAD_MS);
-      expect(await planned(fresh)).toBe(asked);
-      await mend(-AHEAD_MS);
-      expect(await planned(fresh)).toBe(world.nowMs + 2 * MINUTE_MS);
-      // Of one whose schedule was over before, nothing begins again.
-      expect(await planned(link)).toBeNull();
-    });
-
-    it('begins a schedule again that a clock ahead had ended, of a paid order as of an open one', async () => {
+    it('makes a link due that a clock ahead planned for later than any schedule does', async () => {
       const [open, paid] = [await world.openNew(), await world.openNew()];
-      await world.settle(paid, [said('completed')]);
-      const paidAtMs = world.nowMs;
       await ahead(200 * DAY_MS, async () => {
-        await world.answer(open, [], { made: { status: 'EXPIRED' } });
-        await world.answer(paid, [], { made: { status: 'INACTIVE' } });
+        await world.settle(paid, [said('completed')]);
+        for (const link of [open, paid]) await world.answer(link, []);
       });
-      expect([await planned(open), await planned(paid)]).toEqual([null, null]);
-      expect(await mend(-200 * DAY_MS, 1)).toBeGreaterThan(1);
+      expect(await world.claimChecks({ limit: 9 })).toEqual([]);
+      await hasten();
+      const due = await world.claimChecks({ limit: 9 });
+      expect(due.map(({ linkKey, reason }) => [linkKey, reason])).toEqual([
+        [open.linkKey, 'scheduled'],
+        [paid.linkKey, 'scheduled'],
+      ]);
+      for (const link of [open, paid]) await world.answer(link, []);
       expect(await planned(open)).toBe(world.nowMs + 2 * MINUTE_MS - 1000);
-      expect(await planned(paid)).toBe(paidAtMs + DAY_MS);
+      world.tick(DAY_MS);
+      expect((await world.claimChecks({ limit: 9 })).map(({ linkKey }) => linkKey)).toContain(paid.linkKey);
     });
 
-    it('asks within a day about an order that was paid by a clock ahead', async () => {
+    it('leaves the longest wait of the schedule as it is', async () => {
+      const paid = await world.openNew();
+      await world.settle(paid, [said('completed')]);
+      world.tick(30 * DAY_MS);
+      await world.answer(paid, []);
+      const nextAtMs = await planned(paid);
+      expect(nextAtMs).toBeGreaterThan(world.nowMs + 29 * DAY_MS);
+      await hasten();
+      expect(await planned(paid)).toBe(nextAtMs);
+    });
+  });
+
+  describe('catchUp', () => {
+    it('makes a link due that a clock ahead planned by the days of the schedule', async () => {
       const link = await world.openNew();
-      await ahead(200 * DAY_MS, async () => {
-        await world.settle(link, [said('completed')]);
-        await world.answer(link, []);
-      });
+      await ahead(AHEAD_MS, () => world.answer(link, []));
+      await hasten();
+      expect((await world.timeline(link)).nextCheckAtMs).toBeGreaterThan(world.nowMs + DAY_MS);
       await world.store.catchUp({ dryRun: false, nowMs: world.nowMs });
-      await mend(-200 * DAY_MS);
-      await world.claimChecks({ limit: 9 });
-      await world.answer(link, []);
-      world.tick(DAY_MS - 1);
-      expect(await world.claimChecks()).toEqual([]);
-      world.tick(1);
-      expect((await world.claimChecks()).map(({ reason }) => reason)).toContain('scheduled');
+      expect((await world.timeline(link)).nextCheckAtMs).toBe(world.nowMs);
     });
+  });
 
+  describe('recordReturn', () => {
     it('follows a customer who comes back, whatever time he came back at by a clock ahead', async () => {
       const returnToken = 'returned-by-a-clock-ahead';
       const link = await world.openNew({ returnToken, callbackUrl: 'https://shop.example.com/thanks' });
