@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 299,
-  lines: 44_162,
+  files: 301,
+  lines: 44_825,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_582,
+  linesOfTests: 70_974,
   linesOfProofs: 11_796,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_173,
+  linesOfDocs: 9_178,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

@@ -7,7 +7,6 @@ import {
   reminderMessage,
   testMessage,
 } from '../explain/alert_message.ts';
-import { total } from '../explain/glossary.ts';
 import { noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
@@ -49,7 +48,8 @@ export type AlertsOptions = Omit<AlertReader, 'unlisted' | 'nowMs'> & {
 type TestedChannel = { name: Channel['name'] } & ChannelAnswer;
 
 export type Alerts = Pick<BackgroundWorker, 'stop'> & {
-  isConfigured: boolean;
+  /** The configured channels. */
+  names: readonly Channel['name'][];
   /** Sends a test by each channel at once. */
   test(): Promise<TestedChannel[]>;
 };
@@ -57,18 +57,20 @@ export type Alerts = Pick<BackgroundWorker, 'stop'> & {
 /** Tells people what needs them, by each configured channel for itself. */
 export function startAlerts(options: AlertsOptions): Alerts {
   const { channels, store, clock, log } = options;
+  const names = channels.map(({ name }) => name);
   let isOpen = false;
-  // A replica that started later may have other settings: what it has removed stays removed.
-  const openOnce = async () => {
-    if (isOpen) return false;
-    await store.openAlertChannels({ names: channels.map(({ name }) => name), nowMs: clock.nowMs() });
+  // Once: a replica that started later may have other settings, and what it has removed stays removed.
+  async function open(): Promise<void> {
+    if (isOpen) return;
+    await store.openAlertChannels({ names, digests: options.digest !== null, nowMs: clock.nowMs() });
     isOpen = true;
-    return true;
-  };
-  const opened = openOnce().catch((fault: unknown) => {
-    log.warn({ fault }, 'the channels of alerts could not be noted; the next look or start tries again');
-  });
-  const loops = channels.map((channel) => startChannel(options, channel, { opened, openOnce }));
+  }
+  if (channels.length === 0) {
+    open().catch((fault: unknown) => {
+      log.warn({ fault }, 'the channels that were removed could not be forgotten; the next start tries again');
+    });
+  }
+  const loops = channels.map((channel) => startChannel(options, channel, open));
 
   async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
     const body = write(testMessage(readerOf(options)), clock.nowMs());
@@ -77,7 +79,7 @@ export function startAlerts(options: AlertsOptions): Alerts {
   }
 
   return {
-    isConfigured: channels.length > 0,
+    names,
     test: () => Promise.all(channels.map(testOne)),
     stop: async () => {
       for (const channel of channels) channel.close();
@@ -86,19 +88,18 @@ export function startAlerts(options: AlertsOptions): Alerts {
   };
 }
 
-/** `opened`: the opening at the start, which may have failed. `openOnce`: opens the channels unless they were opened. */
-type Opening = { opened: Promise<unknown>; openOnce: () => Promise<boolean> };
-
-/** Writes and sends the messages of one channel, one after the other. */
-function startChannel(options: AlertsOptions, channel: Channel, { opened, openOnce }: Opening): BackgroundWorker {
+/** Writes and sends the messages of one channel, one after the other. `open`: opens the channels unless they were opened. */
+function startChannel(options: AlertsOptions, channel: Channel, open: () => Promise<void>): BackgroundWorker {
   const { store, clock, log } = options;
   const compose = openComposer(options, channel);
   let looked = { atMs: Number.NEGATIVE_INFINITY, isIdle: false };
   let isTold = false;
+  /** An attempt whose end is not written yet: until it is, nothing else is sent. */
+  let ended: Ended | null = null;
 
   async function look(nowMs: number): Promise<number> {
     const state = (await store.alertChannels()).find(({ name }) => name === channel.name);
-    if (state === undefined) return (await openOnce()) ? 0 : LOOK_MS;
+    if (state === undefined) return LOOK_MS;
     if (state.hasMessage) return sendDue(state, nowMs);
     const pacedMs = MINUTE_MS - Math.min(...[state.composedAtMs, state.takenAtMs].map((ms) => since(ms, nowMs)));
     if (pacedMs > 0) return pacedMs;
@@ -109,23 +110,27 @@ function startChannel(options: AlertsOptions, channel: Channel, { opened, openOn
     const claimed = await store.claimAlert({ channel: channel.name, nowMs, leaseMs: LEASE_MS });
     // It waits for its next attempt, or another replica sends it.
     if (claimed === null) return Math.min(LOOK_QUIET_MS, Math.max(LOOK_MS, (state.dueAtMs ?? 0) - nowMs));
-    const answered = await channel.send(claimed);
-    if (answered !== null) await note(claimed, answered);
+    const answer = await channel.send(claimed);
+    if (answer === null) return 0;
+    ended = { claimed, answer };
+    await note(ended);
     return 0;
   }
 
-  async function note({ id, number, attempt }: ClaimedAlert, { fault, answer }: ChannelAnswer): Promise<void> {
+  async function note({ claimed: { id, number, attempt }, answer: { fault, answer } }: Ended): Promise<void> {
     const nowMs = clock.nowMs();
     const dueAtMs = nowMs + (steppedDelayMs(RETRY, { attempt, triedForMs: 0 }, options.random()) ?? 0);
-    const ended = { fault: fault === null ? null : noteOf(fault), answer, dueAtMs, nowMs };
-    await store.endAlert({ channel: channel.name, number, attempt, ...ended });
+    const end = { fault: fault === null ? null : noteOf(fault), answer, dueAtMs, nowMs };
+    await store.endAlert({ channel: channel.name, number, attempt, ...end });
+    ended = null;
     const about = { channel: channel.name, alert: id };
     if (fault === null) log.info(about, 'people were told what needs them');
     else log[attempt === 1 ? 'warn' : 'debug']({ ...about, fault }, 'an alert was not taken; it is sent again');
   }
 
   async function turn(): Promise<number> {
-    await opened;
+    await open();
+    if (ended !== null) await note(ended);
     const nowMs = clock.monotonicMs();
     const agoMs = nowMs - looked.atMs;
     if (looked.isIdle && agoMs < LOOK_QUIET_MS && store.quietMs() > agoMs) return LOOK_MS;
@@ -150,6 +155,8 @@ function startChannel(options: AlertsOptions, channel: Channel, { opened, openOn
   });
 }
 
+type Ended = { claimed: ClaimedAlert; answer: ChannelAnswer };
+
 /** Milliseconds since a time, at least 0; without an end if it never was, or if the clock was ahead then. */
 function since(ms: number | null, nowMs: number): number {
   return ms === null || ms > nowMs + MINUTE_MS ? Number.POSITIVE_INFINITY : Math.max(0, nowMs - ms);
@@ -164,19 +171,19 @@ function openComposer(options: AlertsOptions, channel: Channel) {
 
   async function ofEntries(reader: AlertReader): Promise<Composed> {
     const entries = await store.alertEntries({ channel: channel.name, limit: ENTRIES_MAX });
-    const waiting = await readWaiting();
-    const opened = entries.filter(({ what }) => what === 'opened').length;
-    // It names all that waits, and so reminds of it.
-    const reminds = total(waiting.groups) <= opened;
-    return { message: mattersMessage(entries, waiting, reader), entries: entries.map(({ key }) => key), reminds };
+    return { message: mattersMessage(entries, await readWaiting(), reader), entries: entries.map(({ key }) => key) };
   }
 
   async function ofDay({ digestedAtMs }: AlertState, reader: AlertReader): Promise<Composed | null> {
     const { nowMs } = reader;
-    if (digest === null || digestedAtMs >= lastDigestMs(digest, nowMs)) return null;
-    const paid = await store.paidBetween({ afterMs: digestedAtMs, untilMs: nowMs });
+    if (digest === null || digestedAtMs === null) return null;
+    const dueAtMs = lastDigestMs(digest, nowMs);
+    // The clock was ahead then.
+    const afterMs = digestedAtMs > nowMs ? lastDigestMs(digest, dueAtMs - 1) : digestedAtMs;
+    if (afterMs >= dueAtMs) return null;
+    const paid = await store.paidBetween({ afterMs, untilMs: nowMs });
     const minute = (ms: number) => localTime(digest.zone, ms).slice(0, '2026-11-23 08:03'.length);
-    const period = `from ${minute(digestedAtMs)} to ${minute(nowMs)}`;
+    const period = `from ${minute(afterMs)} to ${minute(nowMs)}`;
     const told = { ...reader, period, canTell: options.canTell };
     return { message: digestMessage(paid, await readWaiting(), told), digests: true };
   }

@@ -64,22 +64,26 @@ export function openMail({ server, from, to, allowPrivate, ...options }: MailOpt
     name: 'mail',
     write: (message) => JSON.stringify({ subject: message.title, text: mailText(message) }),
     send: async ({ id, body }) => {
+      // For the whole mail: a server that answers a byte a second never falls silent.
+      const late = Promise.withResolvers<never>();
+      const cancel = options.deadlineClock.after(3 * ANSWER_MS, () => late.reject(tooLate));
       try {
-        const answer = await Promise.race([deliver(id, JSON.parse(body)), tooLong(options.deadlineClock), closed]);
+        const answer = await Promise.race([deliver(id, JSON.parse(body)), late.promise, closed]);
         return answer === null ? null : { fault: null, answer: answer.slice(0, ANSWER_LENGTH_MAX) };
       } catch (error) {
         return { fault: mailFault(error), answer: said(error) };
+      } finally {
+        cancel();
       }
     },
     close: () => close(null),
   };
 }
 
-/** For the whole mail: a server that answers a byte a second never falls silent. */
-function tooLong(clock: MailOptions['deadlineClock']): Promise<never> {
-  const message = `The mail server did not take the mail within ${(3 * ANSWER_MS) / 1000} s. It may still have taken it.`;
-  return new Promise((_, reject) => clock.after(3 * ANSWER_MS, () => reject(transientFault('alert_timeout', message))));
-}
+const tooLate = transientFault(
+  'alert_timeout',
+  `The mail server did not take the mail within ${(3 * ANSWER_MS) / 1000} s. It may still have taken it.`,
+);
 
 type SmtpError = Error & { code?: string; responseCode?: number; response?: string };
 

@@ -25,7 +25,7 @@ export const testAlerts = operation({
   problems: { 409: ['alerts_not_configured'] },
   answersWithoutStore: true,
   answer: async ({ alerts }) => {
-    if (!alerts.isConfigured) {
+    if (alerts.names.length === 0) {
       const detail =
         'No channel of alerts is configured. Set SETTLED_ALERT_URL or SETTLED_ALERT_SMTP: see docs/alerts.md.';
       throw problem(409, 'alerts_not_configured', detail);
@@ -45,14 +45,20 @@ export const testAlerts = operation({
 export async function checkAlerts({ store, alerts, heartbeats }: ApiOptions): Promise<Finding[]> {
   const none =
     'no channel is configured, so nobody is told what needs attention (SETTLED_ALERT_URL, SETTLED_ALERT_SMTP)';
-  const channels = alerts.isConfigured ? await store.alertChannels() : [];
-  const found = channels.map((state) => {
-    const name = `alerts: ${state.name}`;
+  if (alerts.names.length === 0) return [finding('alerts', true, none), ...checkHeartbeat(heartbeats)];
+  const states = await store.alertChannels();
+  const found = alerts.names.map((channel) => {
+    const name = `alerts: ${channel}`;
+    const state = states.find((one) => one.name === channel);
+    if (state === undefined) return failing(name, REMOVED);
     const detail = explainChannel(state);
     return failsToTell(state) ? failing(name, detail) : finding(name, state.fault === null, detail);
   });
-  return [...(alerts.isConfigured ? found : [finding('alerts', true, none)]), ...checkHeartbeat(heartbeats)];
+  return [...found, ...checkHeartbeat(heartbeats)];
 }
+
+const REMOVED =
+  'nothing is sent, because a replica that started later has other channels. Give all replicas the same settings, and restart them';
 
 function checkHeartbeat(heartbeats: ApiOptions['heartbeats']): Finding[] {
   if (heartbeats === null) return [];

@@ -280,7 +280,7 @@ export type ApiOptions = CountedNowAndThen & {
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted' | 'serviceAheadMs'>;
-  alerts: Pick<Alerts, 'isConfigured' | 'test'>;
+  alerts: Pick<Alerts, 'names' | 'test'>;
   /** Null if none is configured. */
   heartbeats: { state(): HeartbeatState } | null;
   /** Works on what people start for all rows of a filter. */

@@ -14,7 +14,7 @@ import { table } from '../terminal/table.ts';
 import { type Clock, stayAlive } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { CommandError, EXIT, Refusal } from './exit.ts';
+import { CommandError, EXIT, failure, Refusal } from './exit.ts';
 
 /** The command that meets the service before the first customer does. */
 
@@ -112,20 +112,25 @@ async function meet(config: Config, server: ServerApi, plan: Plan, { clock, say,
   if (!(await ask(`order ${reference} in settled, the recording ${file} and, at ${new URL(url).host}, ${link}`)))
     throw new CommandError('not_confirmed', 'Nothing was made, and nothing written.');
   const opened = (await openLink(contact, reference, null)) as FirstLink;
-  await askMore(contact, opened);
-  for (const [gap, other] of more) await openLink(contact, other, gap);
-  const page = plan.payment
-    ? "Pay, or in the service's sandbox simulate a payment, on the link's page:"
-    : "The link's page, where payments are real unless this is the service's sandbox:";
-  await say(
-    unreached === null
-      ? `Waiting for deliveries, ${waitMs / 1_000} s at most. ${page} ${opened.url ?? 'see the panel of the service'}`
-      : `No delivery is waited for: ${unreached}.`,
-  );
-  if (unreached === null) await awaitDeliveries(contact, opened, { waitMs, forPayment: plan.payment === true });
+  const lookAround = async () => {
+    await askMore(contact, opened);
+    for (const [gap, other] of more) await openLink(contact, other, gap);
+    const page = plan.payment
+      ? "Pay, or in the service's sandbox simulate a payment, on the link's page:"
+      : "The link's page, where payments are real unless this is the service's sandbox:";
+    await say(
+      unreached === null
+        ? `Waiting for deliveries, ${waitMs / 1_000} s at most. ${page} ${opened.url ?? 'see the panel of the service'}`
+        : `No delivery is waited for: ${unreached}.`,
+    );
+    if (unreached === null) await awaitDeliveries(contact, opened, { waitMs, forPayment: plan.payment === true });
+    const isMissed = unreached === null && contact.found.deliveries === undefined;
+    return isMissed ? { message: `No delivery came within ${waitMs / 1_000} s. ${NONE_CAME}`, exit: EXIT.ok } : null;
+  };
+  // What was seen before a step fails is worth as much: the link is made already.
+  const flaw = await lookAround().catch(failure);
   opened.tail.stop.abort();
-  const isMissed = unreached === null && contact.found.deliveries === undefined;
-  return await reportOf(contact, plan, isMissed ? `No delivery came within ${waitMs / 1_000} s. ${NONE_CAME}` : null);
+  return await reportOf(contact, plan, flaw);
 }
 
 /** Why no delivery can come; null if the server's own arrives at the public address. */
@@ -135,26 +140,30 @@ async function whyUnreached(server: ServerApi): Promise<string | null> {
   return status === 'ok' ? null : detail;
 }
 
-/** `missed`: what to say if deliveries were waited for, and none came. */
-async function reportOf(contact: Contact, { reference, file }: Plan, missed: string | null): Promise<Report> {
+/** `flaw`: that no delivery came, or what ended the first contact early. */
+async function reportOf(
+  contact: Contact,
+  { reference, file }: Plan,
+  flaw: { message: string; exit: number } | null,
+): Promise<Report> {
   const { rowsOf } = await import('../contact/gaps.ts');
   const { writeRecording } = await import('../contact/recording.ts');
   const rows = rowsOf(contact.found, contact);
   const why = writeRecording(file, contact);
   const bad = rows.filter(({ verdict }) => verdict === 'not handled').length;
   return {
-    data: { reference, rows, recording: why === null ? file : null },
+    data: { reference, rows, recording: why === null ? file : null, flaw: flaw?.message ?? null },
     lines: [
       ...rowLines(rows),
       '',
       bad === 0 ? 'settled handles all that was seen.' : `settled does not handle ${inNumber(bad, 'row')}.`,
-      ...(missed === null ? [] : [missed]),
+      ...(flaw === null ? [] : [flaw.message]),
       'The orders and links named above stay, and expire within a day.',
       why === null
         ? `\`settled sandbox --like ${file}\` plays what was seen.`
         : `${file} could not be written: ${why}.`,
     ],
-    exit: why !== null ? EXIT.diskFailed : bad === 0 ? EXIT.ok : EXIT.refused,
+    exit: why !== null ? EXIT.diskFailed : flaw?.exit || (bad === 0 ? EXIT.ok : EXIT.refused),
   };
 }
 

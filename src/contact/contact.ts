@@ -60,8 +60,8 @@ export async function greet(contact: Contact): Promise<Profile> {
 export type FirstLink = { id: string; url: string | null; asked: Asked; tail: Tail };
 
 /**
- * Makes the order and the link of this reference, and reads it back. If the service refuses, the order is cancelled.
- * @param gap of which only the reference is looked at; null for the link that everything is looked at
+ * Makes the order and the link of this reference. If the service refuses, the order is cancelled.
+ * @param gap of which the link is read back for its reference alone; null for the link that everything is looked at
  */
 export async function openLink(contact: Contact, reference: string, gap: GapName | null): Promise<FirstLink | null> {
   const { server, currency, clock, found } = contact;
@@ -80,12 +80,16 @@ export async function openLink(contact: Contact, reference: string, gap: GapName
   const created = ofCreation(reply, asked);
   const own = created['creation-secret'] === 'own' ? value.webhookSecrets[0] : undefined;
   await server.post('/v1/links', { ...order, id: value.id, webhookSecret: own });
-  const details = await hear(contact, detailsOf(value.id));
-  const shown = { ...created, ...ofDetails(details.reply, asked) };
-  if (gap !== null) found[gap] = shown.reference ?? 'none';
-  if (tail === null) return null;
-  Object.assign(found, shown, ofRate(reply));
-  return { id: value.id, url: value.url, asked, tail };
+  if (tail !== null) {
+    Object.assign(found, created, ofRate(reply));
+    return { id: value.id, url: value.url, asked, tail };
+  }
+  if (gap !== null) found[gap] = (await readBack(contact, value.id, asked)).reference ?? created.reference ?? 'none';
+  return null;
+}
+
+async function readBack(contact: Contact, id: string, asked: Asked): Promise<Shapes> {
+  return ofDetails((await hear(contact, detailsOf(id))).reply, asked);
 }
 
 /** Cancels an order of which the service surely has no link. Says what became of it, and what to do. */
@@ -127,8 +131,9 @@ function detailsOf(id: string): ServiceCall<unknown> {
   return { ...get('/payment-links/{id}'), path, of: 'link', read: readDetails };
 }
 
-/** Asks what leaves no trace: for the links of a reference that none has, and for a link that is not there. */
+/** Asks what leaves no trace: for the link, for those of a reference that none has, and for one that is not there. */
 export async function askMore(contact: Contact, { asked, id }: FirstLink): Promise<void> {
+  Object.assign(contact.found, await readBack(contact, id, asked));
   const nobodys = encodeURIComponent(`${asked.externalReference}-none`);
   const listed = await hear(contact, list(`externalReference=${nobodys}`));
   const missing = await hear(contact, detailsOf(`${id}-none`));
@@ -156,7 +161,7 @@ export async function awaitDeliveries(
   }
   opened.tail.stop.abort();
   if (!forPayment) return;
-  Object.assign(found, ofDetails((await hear(contact, detailsOf(opened.id))).reply, opened.asked));
+  Object.assign(found, await readBack(contact, opened.id, opened.asked));
 }
 
 /**

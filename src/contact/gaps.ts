@@ -18,6 +18,9 @@ const WHY = '`settled rejections` and `settled doctor` say why it is refused';
 const FORMS =
   'hex-upper base64 base64url base64-unpadded sha256=hex sha256=base64 SHA256=hex sha256:hex hmac-sha256=hex v1=hex v1,base64 t=,v1=hex';
 
+/** How any signature that settled has read is written: more forms than a table has room for. */
+const IS_FORM = /(?:^|[=:,])(?:hex|hex-upper|base64|base64url|base64-unpadded)$/;
+
 /** Its words, the value that settled expects, the others that it reads as well, and what to do about any other. */
 type Gap = readonly [about: string, expected: string | null, handled: string, advice: string];
 
@@ -75,8 +78,10 @@ export function rowsOf(found: Shapes, own: { currency: string; headerPrefix: str
   return GAP_NAMES.map((gap) => {
     const [about, expected, handled, advice]: Gap = GAPS[gap];
     const value = found[gap] ?? null;
-    const isRead = handled.split(' ').some((one) => one === value) ? 'handled' : 'not handled';
-    const verdict = value === null ? 'not seen' : value === (expected ?? configured[gap]) ? 'as expected' : isRead;
+    const isRead =
+      handled.split(' ').some((one) => one === value) || (gap === 'signature' && IS_FORM.test(value ?? ''));
+    const read = isRead ? 'handled' : 'not handled';
+    const verdict = value === null ? 'not seen' : value === (expected ?? configured[gap]) ? 'as expected' : read;
     return { gap, about, value, verdict, advice: verdict === 'not handled' ? `${advice}.` : null };
   });
 }

@@ -63,9 +63,9 @@ function redacted(value: unknown, depth = 0): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [nameOf(name), redacted(inner, depth + 1)]));
 }
 
-/** A field's name, unless it is a value: an id, an address, a person. */
+/** A field's name, in camelCase or snake_case, unless it is a value: an id, an address, a person, a key. */
 function nameOf(name: string): string {
-  return /^[A-Za-z_]{1,40}$/.test(name) ? name : masked(name);
+  return name.length <= 40 && /^[a-z]{1,16}(?:(?:[A-Z]|_[a-z])[a-z]{1,15})*$/.test(name) ? name : masked(name);
 }
 
 /** A text of the same length, with each letter and digit replaced by one of its kind. The scheme of an address stays. */

@@ -6,7 +6,7 @@ import type { Matters } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
 import { matterWords } from './attention_sentences.ts';
 import { summarizeAttention } from './attention_summary.ts';
-import { capital, inNumber, iso, total, words } from './glossary.ts';
+import { capital, inNumber, iso, sumsInWords, total, words } from './glossary.ts';
 
 /**
  * What a message to people says, in the words of the console: what opened and what is over, what still waits, or the
@@ -173,13 +173,11 @@ function wholeSeconds(ms: number): number {
 
 /** What was captured less what went back, as in the summary, and what the orders ask for. */
 function moneyWords(sums: readonly OrderSum[]): string {
-  const balances = sums.flatMap(({ balance, currency }) =>
-    balance ? inMoney({ amountMinor: balance, currency }) : [],
-  );
-  const unread = sums.some(({ balance }) => balance === null) ? ['balance not readable'] : [];
-  const asked = sums.flatMap(({ asked, currency }) => (asked ? inMoney({ amountMinor: asked, currency }) : []));
-  const balance = balances.length > 0 ? [`balance ${balances.join(' and ')}`] : unread;
-  return [...balance, ...(asked.length > 0 ? [`asked ${asked.join(' and ')}`] : [])].join(', ');
+  const [balance, asked] = [sumsInWords(sums, 'balance'), sumsInWords(sums, 'asked')];
+  const unread = sums.some((sum) => sum.balance === null) ? 'balance not readable' : '';
+  return [balance && `balance ${balance}`, balance === '' && unread, asked && `asked ${asked}`]
+    .filter(Boolean)
+    .join(', ');
 }
 
 /** A sum for each currency. */

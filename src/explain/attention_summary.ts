@@ -1,12 +1,11 @@
 import type { Outage } from '../domain/budget.ts';
 import { type AttentionKind, concernOf } from '../domain/matter.ts';
 import type { MatterGroup } from '../domain/matter_money.ts';
-import { inMoney } from '../domain/money.ts';
 import type { ListedMatter, Matters, Trouble } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
 import { explainAttention, matterWords } from './attention_sentences.ts';
 import { decisionAdvice, explainHold } from './decision.ts';
-import { capital, inNumber, iso, shellWord, total } from './glossary.ts';
+import { capital, inNumber, iso, shellWord, sumsInWords, total } from './glossary.ts';
 import { outageSentence } from './service_status.ts';
 
 /**
@@ -41,20 +40,16 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
 }
 
 function withMoney({ orders, withBalance, sums, isWhole, hasMisread, hasUnreadable }: Matters['money']): string {
-  const balances = sums.flatMap(({ balance, currency }) =>
-    balance ? [inMoney({ amountMinor: balance, currency })] : [],
-  );
+  const balance = sumsInWords(sums, 'balance');
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
-  const claims = sums.filter(({ reported }) => reported !== 0n);
-  const claimed = claims.map(({ reported, currency }) => inMoney({ amountMinor: reported, currency })).join(' and ');
+  const claimed = sumsInWords(sums, 'reported');
   const webhooks = claimed === '' ? '' : ` Webhooks reported ${claimed} that the service did not confirm.`;
   const left = `${webhooks}${hasMisread ? ' A held payment of more than its order asks for is left out.' : ''}`;
   const unread = hasUnreadable ? ' An amount that is not readable is left out.' : '';
   const some = withBalance === orders ? '' : `, ${withBalance} of them`;
-  if (balances.length > 0) return `Money: ${count}${some} with a balance of ${balances.join(' and ')}.${left}${unread}`;
-  const asked = sums.flatMap(({ asked, currency }) => (asked ? inMoney({ amountMinor: asked, currency }) : []));
+  if (balance !== '') return `Money: ${count}${some} with a balance of ${balance}.${left}${unread}`;
   const none = hasUnreadable ? 'a balance that is not readable' : 'no balance';
-  return `Money: ${count} of ${asked.join(' and ')}, with ${none}.${left}`;
+  return `Money: ${count} of ${sumsInWords(sums, 'asked')}, with ${none}.${left}`;
 }
 
 /** What happened and what to do, for one matter of the list. `canAsk`: whether an API is configured. */

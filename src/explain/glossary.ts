@@ -44,6 +44,16 @@ export function capturedWords({ captured, stated }: Pick<NamedPayment, 'captured
   return isReadable(captured) ? inMoney(captured) : `an amount that is ${sumWords(null, stated ?? null)}`;
 }
 
+/** Sums that are not zero: `28.80 BRL and 5.00 USD`; empty if there is none. */
+export function sumsInWords<Name extends string>(
+  sums: readonly ({ readonly currency: string } & Readonly<Record<Name, bigint | null>>)[],
+  name: Name,
+): string {
+  return sums
+    .flatMap(({ currency, [name]: sum }) => (sum ? inMoney({ amountMinor: sum, currency }) : []))
+    .join(' and ');
+}
+
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {
   if (count === 0) return 'settled counted no payment';

@@ -94,7 +94,7 @@ describe('alerts', () => {
       expect.stringMatching(/^1 matter needs attention; .* 10\.00 BRL\. https:\/\/shop\.example\/ops\/attention$/),
     ]);
     const sums = [{ currency: 'BRL', asked: '48.00', balance: '10.00' }];
-    const about = { kind: 'hold', what: 'opened', reference: 'order-1', amountMinor: 4800, currency: 'BRL', sums };
+    const about = { kind: 'hold', what: 'opened', reference: 'order-1', sums };
     expect(event).toMatchObject({ type: 'matters', data: { waiting: 1, matters: [about] } });
 
     const [sent] = mail.mails;
@@ -145,7 +145,7 @@ describe('alerts', () => {
     );
     expect(told).toEqual([
       ['order-1 opened', 'order-2 opened'],
-      ['order-3 opened_and_over', 'order-4 opened', 'order-5 opened', 'order-1 over'],
+      ['order-4 opened', 'order-5 opened', 'order-3 opened_and_over', 'order-1 over'],
     ]);
     expect(titles(world)[1]).toBe('settled: 3 matters opened (3 about money), 1 of them over already, 1 over');
   });
@@ -236,10 +236,28 @@ describe('alerts', () => {
       const { body } = await settled.api('/v1/admin/doctor?probe=false');
       return body.checks.flatMap(({ name }: { name: string }) => name.match(/(?<=^alerts: )\w+/) ?? []);
     };
-    await inTime(world, async () => expect(await channels()).toEqual(['mail', 'url']));
+    await inTime(world, async () => expect(await channels()).toEqual(['url', 'mail']));
     tamper(settled.storePath, "DELETE FROM alert_channel WHERE name = 'mail'");
     await pass(world, 3 * MINUTE_MS, 5_000);
-    expect(await channels()).toEqual(['url']);
+    expect(await doctorOf(settled.apiUrl, ['alerts: mail'])).toMatch(/failing alerts: mail: .*other channels/);
+  });
+
+  it('are told once if the end of an attempt could not be written at first', async () => {
+    const { log, lines } = readableLog();
+    const world = await start({}, { log });
+    const { settled, hook, mail } = world;
+    const refusal = `CREATE TRIGGER refuse BEFORE UPDATE OF taken_at_ms ON alert_channel WHEN new.name = 'url'
+      BEGIN SELECT RAISE(ABORT, 'no'); END`;
+    hook.answerWith(() => {
+      if (hook.received.length === 1) tamper(settled.storePath, refusal);
+      return 204;
+    });
+    await hold(world, 'order-1');
+    await inTime(world, () => expect(lines).toContainEqual(expect.objectContaining({ channel: 'url', level: 'warn' })));
+    tamper(settled.storePath, 'DROP TRIGGER refuse');
+    await hold(world, 'order-2');
+    await inTime(world, () => expect([hook.received.length, mail.mails.length]).toEqual([2, 2]));
+    expect(hook.received[1]?.event.data.matters).toMatchObject([{ reference: 'order-2' }]);
   });
 
   it('send the figures of a day at its time in the zone of the people, once, over a restart', async () => {
@@ -281,5 +299,20 @@ describe('alerts', () => {
       expect(hook.received.filter(isDigest)).toHaveLength(2);
     });
     expect(hook.received.filter(isDigest)[1]?.event.text).toContain('- Paid: no order');
+  });
+
+  it('send no figures of the time before they were wanted, and those of a day after the clock was ahead', async () => {
+    const world = await start();
+    const { settled, clock, hook } = world;
+    await pass(world, 30.5 * DAY_MS, DAY_MS);
+    const stopped = settled.app.stop();
+    await clock.advance(10_000);
+    await stopped;
+    const environment = { ...hookEnvironment(hook), SETTLED_ALERT_DIGEST: '00:05', SETTLED_TIMEZONE: 'UTC' };
+    const again = { ...world, settled: await startTestApp({ clock, storePath: settled.storePath, environment }) };
+    await pass(again, DAY_MS, 10 * MINUTE_MS);
+    await inTime(again, () => expect(titles(world)).toEqual([expect.stringMatching(/01-31 12:.* to 2030-02-01 00:/)]));
+    tamper(settled.storePath, 'UPDATE alert_channel SET digested_at_ms = digested_at_ms + 864000000');
+    await inTime(again, () => expect(titles(world)[1]).toMatch(/from 2030-01-31 00:05 to 2030-02-01 12:/));
   });
 });

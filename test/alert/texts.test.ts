@@ -26,8 +26,6 @@ const entry = (key: number, over: Partial<AlertEntry> = {}): AlertEntry => ({
   reason: null,
   orderKey: key,
   reference: `order-${key}`,
-  amountMinor: 4_800,
-  currency: 'BRL',
   sums: [{ currency: 'BRL', asked: 4_800n, balance: 2_880n }],
   customerName: null,
   customerEmail: null,

@@ -68,21 +68,24 @@ describe('cli: first-contact with a service that the project knows nothing of', 
     }
   });
 
-  it('tells base64url from base64, from any delivery that has a digit of its own', async () => {
-    const isPlain = [false, true];
-    const sign = (code: Buffer) => {
-      const text = code.toString('base64url');
-      if (/[-_]/.test(text) === (isPlain[0] ?? false)) return null;
-      isPlain.shift();
-      return text;
-    };
-    const service = await startPlainService({ sign });
-    const { environment } = await startBeside(service);
-    const onLink = async (url: string) => service.pay(url.split('/').at(-1) as string);
-    const { code, gaps, file } = await meet(environment, ['--payment'], { onLink });
-    expect({ code, signature: gaps.signature }).toEqual({ code: 0, signature: 'base64url' });
-    expect(likeness(file).pairs).toContain('signature=base64url');
-  });
+  it.each(['', 'sha256='])(
+    'tells base64url from base64, from any delivery that has a digit of its own, after "%s"',
+    async (prefix) => {
+      const isPlain = [false, true];
+      const sign = (code: Buffer) => {
+        const text = code.toString('base64url');
+        if (/[-_]/.test(text) === (isPlain[0] ?? false)) return null;
+        isPlain.shift();
+        return prefix + text;
+      };
+      const service = await startPlainService({ sign });
+      const { environment } = await startBeside(service);
+      const onLink = async (url: string) => service.pay(url.split('/').at(-1) as string);
+      const { code, gaps, file } = await meet(environment, ['--payment'], { onLink });
+      expect({ code, signature: gaps.signature }).toEqual({ code: 0, signature: `${prefix}base64url` });
+      if (prefix === '') expect(likeness(file).pairs).toContain('signature=base64url');
+    },
+  );
 
   it('says which header names it uses, and the sandbox then uses them', async () => {
     const sandbox = await startTestSandbox({ headerPrefix: 'x-acme' });
@@ -329,6 +332,30 @@ describe('cli: first-contact refuses', () => {
     await settled.api(`/v1/orders/${reference}/cancel`, { method: 'POST' });
     expect(await settled.order(reference)).toMatchObject({ state });
   });
+
+  it.each([
+    ['the link', /^GET .*\/payment-links\/[^?]+$/],
+    ['the list', /^GET .*\/payment-links\?/],
+  ])(
+    'to go on if the service hangs up when it is asked for %s, after it has shown what was seen',
+    async (_, request) => {
+      const service = await startPlainService({
+        instead: ({ method, url }, response) => {
+          const isBroken = request.test(`${method} ${url}`);
+          if (isBroken) response.destroy();
+          return isBroken;
+        },
+      });
+      const { environment, settled } = await startBeside(service);
+      const { code, text, gaps, reference } = await meet(environment);
+      expect([code, service.links.length]).toEqual([75, 1]);
+      expect(gaps).toMatchObject({ 'creation-status': '200', reference: 'as-given' });
+      expect(text.replaceAll('\n', ' ')).toMatch(
+        /status of a creation.*got no complete answer.*links named above stay/,
+      );
+      expect((await settled.order(reference)).state).toBe('awaiting_payment');
+    },
+  );
 
   it.each([
     ['exists', '.', /it exists/],

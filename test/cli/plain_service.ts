@@ -27,6 +27,8 @@ export type PlainOptions = {
   sign?: (code: Buffer) => string | null;
 };
 
+/** Names of fields that are values. */
+const HOLDERS = { AngelaPrado: true, qZmTkWbXvLpR: 7 };
 const CUSTOMER = { name: 'Ângela Prado 3ª', email: 'angela.prado@example.com', document: '390.533.447-05', age: 4711 };
 
 export async function startPlainService({ hold, instead, sign }: PlainOptions = {}): Promise<PlainService> {
@@ -38,7 +40,12 @@ export async function startPlainService({ hold, instead, sign }: PlainOptions = 
     const quote = { amount: '25.01', currency: 'BRL', totalBRL: '26.90', paymentMethod: 'PIX', installments: 1 };
     const payment = { status: 'COMPLETED', completedAt: '2030-01-31T12:00:00Z', customer: CUSTOMER, quote };
     const isPaid = paid.has(link.id);
-    const status = { status: 'ACTIVE', paymentStatus: isPaid ? 'COMPLETED' : 'NOT_STARTED', owner: CUSTOMER };
+    const status = {
+      status: 'ACTIVE',
+      paymentStatus: isPaid ? 'COMPLETED' : 'NOT_STARTED',
+      owner: CUSTOMER,
+      holders: HOLDERS,
+    };
     return {
       ...shown,
       amount: '25.01',
@@ -100,7 +107,7 @@ export async function startPlainService({ hold, instead, sign }: PlainOptions = 
     url,
     apiKey,
     links,
-    personal: Object.values(CUSTOMER).map(String),
+    personal: [...Object.values(CUSTOMER).map(String), ...Object.keys(HOLDERS)],
     pay: async (id) => {
       paid.add(id);
       await deliver(id, 'payment_link.payment_status_changed');

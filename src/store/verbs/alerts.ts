@@ -1,4 +1,4 @@
-import type { MatterKind } from '../../domain/matter.ts';
+import { type MatterKind, MONEY_KINDS } from '../../domain/matter.ts';
 import { type OrderSum, sumsOfOrder } from '../../domain/matter_money.ts';
 import { type FaultNote, faultNote } from '../../domain/retry.ts';
 import type { AlertChannel } from '../../vocabulary.ts';
@@ -13,20 +13,27 @@ import { loadOrder } from './orders.ts';
 
 const KEEP_ENTRIES = statement('DELETE FROM alert_entry WHERE NOT channel = ANY(@names::text[])');
 const KEEP_CHANNELS = statement('DELETE FROM alert_channel WHERE NOT name = ANY(@names::text[])');
+const IS_WAITING = `EXISTS (SELECT 1 FROM hold WHERE ended_at_ms IS NULL)
+  OR EXISTS (SELECT 1 FROM attention WHERE ended_at_ms IS NULL)`;
+// A column that cannot be empty: 0 while no digest is wanted.
 const ADD_CHANNEL = statement(`
-  INSERT INTO alert_channel (name, digested_at_ms) VALUES (@name, @nowMs) ON CONFLICT DO NOTHING`);
+  INSERT INTO alert_channel (name, digested_at_ms, reminded_at_ms) VALUES (@name,
+    CASE WHEN @digests::boolean THEN @nowMs::bigint ELSE 0 END, CASE WHEN ${IS_WAITING} THEN NULL ELSE @nowMs::bigint END)
+  ON CONFLICT (name) DO UPDATE SET reminded_at_ms = coalesce(alert_channel.reminded_at_ms, excluded.reminded_at_ms),
+    digested_at_ms = CASE WHEN @digests::boolean AND alert_channel.digested_at_ms > 0 THEN alert_channel.digested_at_ms
+      ELSE excluded.digested_at_ms END`);
 
 /**
- * Makes these the channels of the store. A new one has nothing to tell yet but what waits. One that is no longer
- * configured loses what it had to tell.
+ * Makes these the channels of the store. A new one is reminded at once of what waits already, and has nothing else to tell. One
+ * that is no longer configured loses what it had to tell. If digests were not wanted so far, the first covers the time from now.
  */
 function* openAlertChannels(
   tx: Transaction,
-  { names, nowMs }: { names: readonly AlertChannel[]; nowMs: number },
+  { names, ...opened }: { names: readonly AlertChannel[]; digests: boolean; nowMs: number },
 ): Work<void> {
   tx.send(KEEP_ENTRIES, { names });
   tx.send(KEEP_CHANNELS, { names });
-  for (const name of names) tx.send(ADD_CHANNEL, { name, nowMs });
+  for (const name of names) tx.send(ADD_CHANNEL, { name, ...opened });
 }
 
 const NOTE_HELD = statement(`
@@ -45,7 +52,7 @@ type AlertWhat = 'opened' | 'over';
 
 const CHANNEL = `name, number, body IS NOT NULL AS hasMessage, composed_at_ms AS composedAtMs, attempt,
   due_at_ms AS dueAtMs, failing_since_ms AS failingSinceMs, fault_code AS faultCode, fault_message AS faultMessage,
-  taken_at_ms AS takenAtMs, answer, reminded_at_ms AS remindedAtMs, digested_at_ms AS digestedAtMs,
+  taken_at_ms AS takenAtMs, answer, reminded_at_ms AS remindedAtMs, nullif(digested_at_ms, 0) AS digestedAtMs,
   (SELECT count(*) FROM alert_entry e WHERE e.channel = alert_channel.name) AS waiting,
   (SELECT at_ms FROM alert_entry e WHERE e.channel = alert_channel.name ORDER BY key LIMIT 1) AS waitingSinceMs`;
 const CHANNELS = statement(`SELECT ${CHANNEL} FROM alert_channel ORDER BY name`);
@@ -67,7 +74,8 @@ export type AlertState = {
   /** What the channel said last. */
   answer: string | null;
   remindedAtMs: number | null;
-  digestedAtMs: number;
+  /** The end of the time of the last digest; null while none is wanted. */
+  digestedAtMs: number | null;
   /** Entries that no message has taken along yet, and when the first was written. */
   waiting: number;
   waitingSinceMs: number | null;
@@ -80,14 +88,20 @@ function* alertChannels(tx: Transaction): Work<AlertState[]> {
   return rows.map(({ faultCode, faultMessage, ...row }) => ({ ...row, fault: faultNote(faultCode, faultMessage) }));
 }
 
+// First what is still open, and money. The entries of a matter stay in their order, as they have the same place in both.
 const ENTRIES = statement(`
   SELECT e.key, e.what, e.at_ms AS atMs, e.attention_key AS id, e.kind, e.opened_at_ms AS openedAtMs, e.order_key AS orderKey,
     CASE WHEN e.order_key IS NOT NULL THEN coalesce(o.reference, e.subject) END AS reference,
-    o.amount_minor AS amountMinor, o.currency, c.name AS customerName, c.email AS customerEmail,
+    c.name AS customerName, c.email AS customerEmail,
     CASE WHEN e.kind = 'hold' THEN (SELECT h.reason FROM hold h WHERE h.order_key = e.order_key
       ORDER BY h.ended_at_ms IS NULL DESC, h.ended_at_ms DESC, h.opened_at_ms, length(h.id), h.id LIMIT 1) END AS reason
-  FROM alert_entry e LEFT JOIN orders o ON o.key = e.order_key LEFT JOIN order_customer c ON c.order_key = o.key
-  WHERE e.channel = @channel ORDER BY e.key LIMIT @limit`);
+  FROM (
+    SELECT *, last_value(what) OVER (
+      PARTITION BY attention_key, CASE WHEN attention_key IS NULL THEN order_key END
+      ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS is_now
+    FROM alert_entry WHERE channel = @channel
+  ) e LEFT JOIN orders o ON o.key = e.order_key LEFT JOIN order_customer c ON c.order_key = o.key
+  ORDER BY e.is_now = 'over', e.kind NOT IN ('${MONEY_KINDS.join("', '")}'), e.key LIMIT @limit`);
 
 /** That a matter opened, or is over. */
 export type AlertEntry = {
@@ -104,16 +118,13 @@ export type AlertEntry = {
   orderKey: number | null;
   /** Null if it is about no order. */
   reference: string | null;
-  /** What the order asks for; null if settled has forgotten the order. */
-  amountMinor: number | null;
-  currency: string | null;
   /** What the order asks for and holds, by currency; empty if settled has forgotten the order. */
   sums: OrderSum[];
   customerName: string | null;
   customerEmail: string | null;
 };
 
-/** What a channel has still to tell, oldest first. */
+/** What a channel has still to tell. */
 function* alertEntries(tx: Transaction, page: { channel: AlertChannel; limit: number }): Work<AlertEntry[]> {
   const rows = yield* tx.all<Omit<AlertEntry, 'sums'>>(ENTRIES, page);
   const orders = yield* loadOrder.byKeys(tx, new Set(rows.flatMap(({ orderKey }) => orderKey ?? [])));
