@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 301,
-  lines: 44_825,
+  files: 299,
+  lines: 44_212,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_974,
+  linesOfTests: 70_637,
   linesOfProofs: 11_796,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_178,
