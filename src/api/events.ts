@@ -111,7 +111,7 @@ function readEventKey(id: string): number {
   return found(field.readKey(id), 'event', id);
 }
 
-export function eventDocument(event: EventSummary): object {
+function eventDocument(event: EventSummary): object {
   return { ...field.rowDocument(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 

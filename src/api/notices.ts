@@ -163,7 +163,7 @@ async function shopDocument(store: Pick<Store, 'shopState'>, url: string): Promi
   return { url, failures: { ...failed, since: iso(sinceMs), lastAt: iso(lastAtMs) } };
 }
 
-export function noticeDocument(summary: NoticeSummary, shopAddress: string | null): object {
+function noticeDocument(summary: NoticeSummary, shopAddress: string | null): object {
   const { key: _, isSuperseded: superseded, ...notice } = summary;
   // Without a callback settled sends no notice, whatever its turn.
   return { ...field.withTimes(notice), superseded, ...(shopAddress === null ? { dueAt: null } : {}) };

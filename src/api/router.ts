@@ -8,7 +8,7 @@ import { endAttention, listAttention } from './attention.ts';
 import { listAudit, verifyAudit } from './audit.ts';
 import { isForm, readBody } from './body.ts';
 import { cancelBulk, listBulk, showBulk, startBulk } from './bulk.ts';
-import { eventsCsv, noticesCsv, ordersCsv } from './csv.ts';
+import { ordersCsv } from './csv.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
@@ -47,7 +47,6 @@ export const ROUTES: readonly Route[] = [
   route('POST /v1/orders/:reference/verify', 'Orders', OPERATOR, { verifyDelivery }),
   route('POST /v1/orders/:reference/resolve', 'Orders', OPERATOR, { resolveOrder }),
   route('GET /v1/events', 'Events', VIEWER, { listEvents }),
-  route('GET /v1/events.csv', 'Events', VIEWER, { eventsCsv }),
   route('GET /v1/events/:id', 'Events', VIEWER, { showEvent }),
   route('POST /v1/events/:id/replay', 'Events', OPERATOR, { replayEvent }),
   route('GET /v1/rejections', 'Events', VIEWER, { listRejections }),
@@ -57,7 +56,6 @@ export const ROUTES: readonly Route[] = [
   route('GET /v1/attention', 'Operation', VIEWER, { listAttention }),
   route('POST /v1/attention/:id/end', 'Operation', OPERATOR, { endAttention }),
   route('GET /v1/notices', 'Notices', VIEWER, { listNotices }),
-  route('GET /v1/notices.csv', 'Notices', VIEWER, { noticesCsv }),
   route('GET /v1/notices/:id', 'Notices', VIEWER, { showNotice }),
   route('POST /v1/notices/:id/resend', 'Notices', OPERATOR, { resendNotice }),
   route('GET /v1/bulk', 'Operation', VIEWER, { listBulk }),

@@ -5,10 +5,11 @@ import express from 'express';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import { eventsCsv } from '../../src/api/csv.ts';
+import { ordersCsv } from '../../src/api/csv.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import { OPERATOR_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { listen } from '../support/network.ts';
+import { anOrder } from '../support/orders.ts';
 import { tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
@@ -46,7 +47,7 @@ async function csv(app: TestApp, path: string): Promise<Record<string, string>[]
   return rows.map((row) => Object.fromEntries(row.map((field, index) => [names[index], field])));
 }
 
-describe('api: lists as CSV', () => {
+describe('api: orders as CSV', () => {
   it('has a row for each order that the filters let through, with exact decimals and times', async () => {
     const rows = await csv(settled(), '/v1/orders.csv?state=paid,held');
     const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
@@ -56,19 +57,16 @@ describe('api: lists as CSV', () => {
     ]);
   });
 
-  it.each(['orders', 'events', 'notices'])(
-    'begins with a byte order mark only if it is asked for: %s',
-    async (name) => {
-      const bytes = async (query: string) => {
-        const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
-        const response = await fetch(`${settled().apiUrl}/v1/${name}.csv${query}`, { headers });
-        return Buffer.from(await response.arrayBuffer());
-      };
-      const [plain, marked] = [await bytes(''), await bytes('?bom=true')];
-      expect(marked).toEqual(Buffer.concat([Buffer.from('efbbbf', 'hex'), plain]));
-      expect((await bytes('?bom=false')).equals(plain)).toBe(true);
-    },
-  );
+  it('begins with a byte order mark only if it is asked for', async () => {
+    const bytes = async (query: string) => {
+      const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+      const response = await fetch(`${settled().apiUrl}/v1/orders.csv${query}`, { headers });
+      return Buffer.from(await response.arrayBuffer());
+    };
+    const [plain, marked] = [await bytes(''), await bytes('?bom=true')];
+    expect(marked).toEqual(Buffer.concat([Buffer.from('efbbbf', 'hex'), plain]));
+    expect((await bytes('?bom=false')).equals(plain)).toBe(true);
+  });
 
   it('holds no formula that a spreadsheet would carry out, and quotes what it must', async () => {
     const references = (await csv(settled(), '/v1/orders.csv?state=awaiting_payment')).map(
@@ -140,18 +138,10 @@ describe('api: lists as CSV', () => {
   it('is cut off if its reader takes nothing for a minute, and not before', async () => {
     const clock = openClock({ startMs: 1_700_000_000_000, scale: 1e-6 });
     // Without an end; one page is more than the sockets between two processes hold.
-    const cells = {
-      type: null,
-      reference: null,
-      linkId: null,
-      outcome: null,
-      rule: null,
-      fault: null,
-      endedAtMs: null,
-    };
-    const row = { ...cells, key: 1, eventId: 'x'.repeat(12_000_000), status: 'done', attempt: 1, duplicates: 0 };
-    const listEvents = vi.fn(async () => ({ rows: [{ ...row, receivedAtMs: 1 }], next: 1 }));
-    const app = express().get('/', eventsCsv.handle({ store: { listEvents }, clock } as unknown as ApiOptions));
+    const row = { value: anOrder({ title: 'x'.repeat(12_000_000) }), attention: [] };
+    const listOrders = vi.fn(async () => ({ rows: [row], next: 1 }));
+    const options = { store: { listOrders }, clock, currency: 'BRL' } as unknown as ApiOptions;
+    const app = express().get('/', ordersCsv.handle(options));
     const server = createServer(app);
     const { port, close } = await listen(server);
     onTestFinished(close);
@@ -163,8 +153,8 @@ describe('api: lists as CSV', () => {
     expect(socket.destroyed).toBe(false);
     answer.resume();
     for (let n = 0; n < 2; n++) {
-      const { length } = listEvents.mock.calls;
-      await eventually(() => expect(listEvents.mock.calls.length).toBeGreaterThan(length));
+      const { length } = listOrders.mock.calls;
+      await eventually(() => expect(listOrders.mock.calls.length).toBeGreaterThan(length));
       await clock.advance(59_000);
       expect(socket.destroyed).toBe(false);
     }
@@ -173,14 +163,5 @@ describe('api: lists as CSV', () => {
       await clock.advance(10_000);
       expect(socket.destroyed).toBe(true);
     });
-  });
-
-  it('lists events and notices as well', async () => {
-    expect(await csv(settled(), '/v1/events.csv?reference=paid-1')).toMatchObject([
-      { status: 'done', rule: 'paid', fault: '' },
-    ]);
-    expect(await csv(settled(), '/v1/notices.csv?type=order.held')).toMatchObject([
-      { reference: 'held-1', version: '2' },
-    ]);
   });
 });

@@ -208,37 +208,15 @@ const byKind = ({ kind, id, subject }: Row): string => `${kind}-${id ?? subject}
 
 /** `rowId`: what names a row, in its document and in its page. */
 export const LISTS = {
-  orders: {
-    cases: ORDERS,
-    operation: listOrders,
-    rowId: byReference,
-    action: 'check_orders',
-    page: '/orders',
-    csv: true,
-  },
-  events: {
-    cases: EVENTS,
-    operation: listEvents,
-    rowId: byId,
-    action: 'replay_events',
-    page: '/deliveries',
-    csv: true,
-  },
-  notices: { cases: NOTICES, operation: listNotices, rowId: byId, action: 'resend_notices', page: '/shop', csv: true },
+  orders: { cases: ORDERS, operation: listOrders, rowId: byReference, action: 'check_orders', page: '/orders' },
+  events: { cases: EVENTS, operation: listEvents, rowId: byId, action: 'replay_events', page: '/deliveries' },
+  notices: { cases: NOTICES, operation: listNotices, rowId: byId, action: 'resend_notices', page: '/shop' },
   rejections: {
     cases: REJECTIONS,
     operation: listRejections,
     rowId: byId,
     action: null,
     page: '/deliveries/rejections',
-    csv: false,
   },
-  attention: {
-    cases: ATTENTION,
-    operation: listAttention,
-    rowId: byKind,
-    action: null,
-    page: '/attention',
-    csv: false,
-  },
+  attention: { cases: ATTENTION, operation: listAttention, rowId: byKind, action: null, page: '/attention' },
 } as const;

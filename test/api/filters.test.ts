@@ -124,7 +124,7 @@ describe.each(Object.keys(LISTS) as (keyof typeof LISTS)[])('filters of %s', (na
 it.each(ALL)(
   '$name by $query: list, count, CSV, bulk work and page agree',
   async ({ name, filter, query, value, also = {}, typed, keeps }) => {
-    const { rowId, action, page: at, csv: hasCsv } = LISTS[name];
+    const { rowId, action, page: at } = LISTS[name];
     const asked = { [filter]: value, ...also };
     const all: Row[] = (await get(settled(), `/v1/${name}?limit=200`)).body[name];
     const kept = all.filter(keeps);
@@ -136,7 +136,7 @@ it.each(ALL)(
     expect(listed[name].map(rowId)).toEqual(wanted);
     if (isCounted) expect(listed.count).toEqual({ n: wanted.length, isMore: false });
     else expect(listed.summary.matters).toBe(wanted.length);
-    if (hasCsv) expect(await csv(`/v1/${name}.csv?${query}`)).toEqual(wanted);
+    if (name === 'orders') expect(await csv(`/v1/orders.csv?${query}`)).toEqual(wanted);
     if (action !== null) expect(await preview(action, asked)).toBe(wanted.length);
 
     // The page of deliveries has no readings, and no filter for them.
