@@ -9,9 +9,9 @@ import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { transientFault } from '../fault.ts';
 import type { Stats } from '../store/verbs/stats.ts';
-import { count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
-import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
-import { found, problem } from './problem.ts';
+import { count, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
+import { apiNotConfigured } from './orders.ts';
+import { problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation, recordAction } from './route.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
@@ -207,30 +207,20 @@ const CHANGE_AT_REPLICAS =
 
 export const reconcile = operation({
   summary: 'Ask the service about every link that can still be paid',
-  description: 'settled asks as the API budget allows. With `reference` it answers when the answer is settled.',
-  body: z.strictObject({
-    reference: givenReference.optional().describe('Only the link of this order, and now.'),
-    dryRun: z.boolean().optional().describe('Only count.'),
-  }),
+  description: 'One request for each, as the API budget allows. About one order: `POST /v1/orders/{reference}/check`.',
+  body: z.strictObject({ dryRun: z.boolean().optional().describe('Only count.') }),
   answers: ok('What it costs.', {
     dryRun: z.boolean().describe('As in the request: if true, settled did nothing.'),
     links: count.describe('Links that can still be paid.'),
-    requests: count.describe("What asking about them costs of the API's limit."),
-    etaSeconds: z.number().min(0).describe('How long it takes at most; 0 for one order.'),
+    etaSeconds: z.number().min(0).describe('How long it takes at most.'),
   }),
-  problems: { ...ASKING, 404: ['not_found'] },
+  problems: { 503: ['api_not_configured'] },
   example: { dryRun: true },
-  answer: async (options, { body: { reference, dryRun = false }, by }) => {
+  answer: async (options, { body: { dryRun = false }, by }) => {
     const { asking } = options;
     if (asking === null) throw apiNotConfigured();
-    if (reference !== undefined) found(await options.store.findOrder(reference), 'order', reference);
-    if (!dryRun) await recordAction(options, by, { action: 'catch_up', subject: reference ?? '' });
-    if (reference !== undefined && !dryRun) await readLinkNow(options, reference);
-    const plan =
-      reference === undefined
-        ? await asking.reconciler.catchUp({ dryRun })
-        : found(await asking.reconciler.cost(reference), 'order', reference);
-    const { links, requests, etaMs } = plan;
-    return { dryRun, links, requests, etaSeconds: etaMs / 1000 };
+    if (!dryRun) await recordAction(options, by, { action: 'catch_up', subject: '' });
+    const { links, etaMs } = await asking.reconciler.catchUp({ dryRun });
+    return { dryRun, links, etaSeconds: etaMs / 1000 };
   },
 });

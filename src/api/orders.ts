@@ -33,7 +33,7 @@ export const showOrder = operation({
 });
 
 /** Problems of every route that asks the service about one link. */
-export const ASKING = {
+const ASKING = {
   409: ['link_unknown'],
   503: ['link_unknown', 'service_unavailable', 'api_key_refused', 'api_not_configured'],
 } as const;
@@ -126,7 +126,7 @@ function instead({ reference: name, state }: Order): string {
 }
 
 /** What the service says of the order's link now. Throws if it cannot be asked, or has no such link. */
-export async function readLinkNow(options: ApiOptions, reference: string): Promise<LinkSeen> {
+async function readLinkNow(options: ApiOptions, reference: string): Promise<LinkSeen> {
   const checked = await askNow(options, reference);
   if (checked.outcome !== 'read') throw await noLink(options, reference, checked);
   return checked.link;

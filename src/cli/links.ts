@@ -1,6 +1,6 @@
 import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import { inNumber, shellWord } from '../explain/glossary.ts';
+import { inNumber } from '../explain/glossary.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { record } from '../terminal/table.ts';
@@ -86,43 +86,29 @@ function report(answer: LinkAnswer, message: string): Report {
   return { data: answer, lines: [message, '', ...lines] };
 }
 
-/** Asking about one link may take as long as its requests. */
-const ASK_TIMEOUT_MS = 60_000;
-
-type ReconcileAnswer = { dryRun: boolean; links: number; requests: number; etaSeconds: number };
+type ReconcileAnswer = { dryRun: boolean; links: number; etaSeconds: number };
 
 export const reconcile = defineCommand({
   usage: 'reconcile',
-  about: 'ask the service about every link that can still be paid, or about one',
+  about: 'ask the service about every link that can still be paid',
   details: [
     'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',
-    "It looks for reserved links whose id is not known in the service's list; with --order for that one at once.",
-    'With --order it asks at once, and the command ends when the answer is settled.',
-    '`settled tail` shows the other answers as they are settled, and `settled stats` how many checks wait.',
+    "It looks for reserved links whose id is not known in the service's list. About one order: settled orders check ORDER.",
+    '`settled tail` shows the answers as they are settled, and `settled stats` how many checks wait.',
   ],
-  examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
-  options: {
-    order: { value: 'REFERENCE', about: 'only the link of this order' },
-    'dry-run': { about: 'only say how many requests it costs, and how long it takes' },
-  },
-  async run({ options: { order: reference, 'dry-run': dryRun = false }, server }) {
-    const body = { dryRun, reference };
-    const answer = await server().post<ReconcileAnswer>('/v1/admin/reconcile', body, ASK_TIMEOUT_MS);
-    return { data: answer, lines: [sentence(answer, reference)] };
+  examples: ['settled reconcile --dry-run'],
+  options: { 'dry-run': { about: 'only say how many requests it costs, and how long it takes' } },
+  async run({ options: { 'dry-run': dryRun = false }, server }) {
+    const answer = await server().post<ReconcileAnswer>('/v1/admin/reconcile', { dryRun });
+    return { data: answer, lines: [sentence(answer)] };
   },
 });
 
-function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, order: string | undefined): string {
-  const cost = inNumber(requests, 'request');
-  if (order !== undefined) {
-    return dryRun
-      ? `Asking about this order's link costs ${cost}. Nothing was done.`
-      : `The service was asked. See: settled why ${shellWord(order)}`;
-  }
+function sentence({ dryRun, links, etaSeconds }: ReconcileAnswer): string {
   if (links === 0) {
     const none = 'settled knows the id of no link that can still be paid.';
     return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
   }
-  const what = `${inNumber(links, 'link')}: ${cost}, at most ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;
+  const what = `${inNumber(links, 'link')}, with a request each: at most ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

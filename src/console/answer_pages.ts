@@ -45,18 +45,15 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
       ],
       back: ['/system', 'Back to the system'],
     }),
-  reconcile: (view, { dryRun, links, requests, etaSeconds }) =>
+  reconcile: (view, { dryRun, links, etaSeconds }) =>
     dryRun !== true
       ? null
       : answered(view, 'What a catch-up costs', {
           text:
             links === 0
               ? 'No link can still be paid, so there is nothing to check.'
-              : `settled would ask about ${count(links, { one: 'link', many: 'links' })}. Nothing was asked so far.`,
-          facts: [
-            ['Requests', count(requests, { one: 'request', many: 'requests' })],
-            ['It takes at most', duration(etaSeconds * 1000)],
-          ],
+              : `settled would ask about ${count(links, { one: 'link', many: 'links' })}, with one request each. Nothing was asked so far.`,
+          facts: [['It takes at most', duration(etaSeconds * 1000)]],
           form: links === 0 ? null : catchUp(view),
           back: ['/system', 'Back to the system'],
         }),

@@ -54,8 +54,8 @@ type AskResult =
 /** The result of a check made now. `opening`: settled is opening the link, which has no id yet. */
 export type CheckResult = AskResult | { outcome: 'no_order' } | { outcome: 'opening' };
 
-/** The number of links to check, and how long that takes at most. */
-type CatchUp = { links: number; requests: number; etaMs: number };
+/** The number of links to check, with one request each, and how long that takes at most. */
+type CatchUp = { links: number; etaMs: number };
 
 export type Reconciler = ReturnType<typeof startReconciler>;
 
@@ -92,17 +92,12 @@ export function startReconciler(options: ReconcilerOptions) {
     catchUp: async ({ dryRun }: { dryRun: boolean }): Promise<CatchUp> => {
       const { links } = await store.catchUp({ dryRun, nowMs: clock.nowMs() });
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
-      const plan = { links, requests: links, etaMs: minutes * 60_000 };
+      const plan = { links, etaMs: minutes * 60_000 };
       if (dryRun) return plan;
       log.info({ links, within: inWords(plan.etaMs) }, 'asking the service about every link that can still be paid');
       sweep.now();
       pool.wake();
       return plan;
-    },
-    /** What a check of one order's link costs; null if there is no such order. */
-    cost: async (reference: string): Promise<CatchUp | null> => {
-      const watched = await store.findLink(reference);
-      return watched && { links: 1, requests: watched.linkId === null ? 2 : 1, etaMs: 0 };
     },
     /** Call this after queueing a check. */
     wake: pool.wake,

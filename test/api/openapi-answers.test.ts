@@ -92,7 +92,6 @@ describe('the answers of the document', () => {
         await postText(settled, place, 'text', { 'content-type': 'text/plain' });
       } else if (path.startsWith('/v1/')) await settled.api(`${place}?surprise=1`);
     }
-    await settled.api('/v1/admin/reconcile', { body: { reference: 'nobodys' } });
   });
 
   it('by rule: a store that is busy, and a bug', async () => {
@@ -165,7 +164,6 @@ describe('the answers of the document', () => {
       () => openOrder(shop, 'order-2'),
       () => check(shop, 'order-1'),
       () => cancel(shop, 'order-1'),
-      () => settled.api('/v1/admin/reconcile', { body: { reference: 'order-1' } }),
       () => settled.api(`${orderPath('order-taken')}/adopt`, { body: { id: 'pl_1' } }),
     ];
     for (const [n, ask] of asks.entries()) {
@@ -311,7 +309,6 @@ async function askAbout(shop: Pick<Shop, 'settled'>, reference: string): Promise
   const { settled } = shop;
   await settled.api(`${orderPath(reference)}/check`, { method: 'POST' });
   await settled.api(`${orderPath(reference)}/cancel`, { method: 'POST' });
-  await settled.api('/v1/admin/reconcile', { body: { reference } });
 }
 
 /** An order whose link the service has perhaps made, and does not tell. */

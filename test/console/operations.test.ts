@@ -216,7 +216,7 @@ describe('console: actions, without script', () => {
   it('says what catching up costs before it asks, and asks then', async () => {
     const page = await pageAt('/system');
     await page.press('See what it costs');
-    expect(page.text('main')).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
+    expect(page.text('main')).toMatch(/settled would ask about \d+ links?, with one request each\. Nothing was asked/);
     await page.press('Check all of them');
     expect(page.text(NOTICE)).toContain('settled asks the service now');
   });
