@@ -17,7 +17,7 @@ import { KEPT_REASONS } from '../vocabulary.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Around, defineCommand, type SettledCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
-import { EXIT, failure, Refusal } from './exit.ts';
+import { EXIT, Refusal } from './exit.ts';
 
 /** What the commands that list have in common: their filters and pages; and what repeats something for rows. */
 
@@ -241,40 +241,26 @@ export function repeatCommand({ name, about, details, examples, one, action, don
     ],
     examples,
     async run({ positionals: ids, server }) {
-      const results = await repeatEach(ids, async (id) => {
-        const path = `/v1/${one}s/${encodeURIComponent(id)}/${action}`;
-        const answer = await server().post<Record<string, Parameters<typeof result>[0]>>(path);
-        return result(answer[one] ?? {});
-      });
+      const results: { id: string; result: string; exit: number }[] = [];
+      for (const id of ids) {
+        try {
+          const path = `/v1/${one}s/${encodeURIComponent(id)}/${action}`;
+          const answer = await server().post<Record<string, Parameters<typeof result>[0]>>(path);
+          results.push({ id, result: result(answer[one] ?? {}), exit: EXIT.ok });
+        } catch (error) {
+          // What breaks off can be given again: nothing is done twice.
+          if (!(error instanceof Refusal)) throw error;
+          results.push({ id, result: error.message, exit: error.exit });
+        }
+      }
       const n = results.filter(({ exit }) => exit === EXIT.ok).length;
-      const left = ids.length - results.length;
-      const untried = left === 0 ? '' : ` ${left} were not tried: give the command again.`;
       return {
-        data: { count: n, notTried: left, [`${one}s`]: results.map(({ id, result }) => ({ id, result })) },
-        lines: [`${inNumber(n, one)} ${done}.${untried}`, '', ...table(results, { id: 'id', result: 'result' })],
-        exit: results.map(({ exit }) => exit).find((exit) => exit !== EXIT.ok) ?? EXIT.ok,
+        data: { count: n, [`${one}s`]: results.map(({ id, result }) => ({ id, result })) },
+        lines: [`${inNumber(n, one)} ${done}.`, '', ...table(results, { id: 'id', result: 'result' })],
+        exit: results.find(({ exit }) => exit !== EXIT.ok)?.exit ?? EXIT.ok,
       };
     },
   });
-}
-
-type Done = { id: string; result: string; exit: number };
-
-async function repeatEach(ids: readonly string[], repeat: (id: string) => Promise<string>): Promise<Done[]> {
-  const results: Done[] = [];
-  for (const id of ids) {
-    try {
-      results.push({ id, result: await repeat(id), exit: EXIT.ok });
-    } catch (error) {
-      const { message, exit } = failure(error);
-      const goesOn = error instanceof Refusal && exit !== EXIT.tryAgain;
-      // What was done before must be reported, whatever ends the command.
-      if (!goesOn && results.length === 0) throw error;
-      results.push({ id, result: goesOn ? message : `${message} It ended here.`, exit });
-      if (!goesOn) break;
-    }
-  }
-  return results;
 }
 
 /** What was captured for an order, and what is left of it if some was refunded. */

@@ -5,7 +5,6 @@ import type { MoveCheck, Moved, MoveOptions } from '../store/move/move.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { inBytes } from '../terminal/output.ts';
-import { openProgress } from '../terminal/process.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 
@@ -30,7 +29,7 @@ export const moveStoreCommand = defineCommand({
     'dry-run': { about: 'only say whether the move can be done; the server may serve meanwhile' },
   },
   isLocal: true,
-  async run({ options, config, json, screen, print }) {
+  async run({ options, config, json, print }) {
     const to = targetOf(options.to, options['to-file']);
     const settings = config();
     const { store } = settings;
@@ -44,12 +43,10 @@ export const moveStoreCommand = defineCommand({
     const move: MoveOptions = { path: store.path, to, keyIds, clock: systemClock };
     if (options['dry-run']) return reportOfCheck(await checkMove(move), move);
     const release = stayAlive();
-    const line = openProgress(print, screen, systemClock);
-    const onProgress = (words: string) => void (json || line.show(words));
+    const onProgress = (words: string) => void (json || print(`${words}\n`));
     try {
       return reportOf(await moveStore({ ...move, onProgress }), move);
     } finally {
-      await line.end();
       release();
     }
   },

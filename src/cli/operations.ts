@@ -3,9 +3,9 @@ import { type Environment, TARGET_NAMES, targetEnvironment } from '../config/env
 import { type ShownSetting, showConfig as settingsOf } from '../config/shown.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { type Fault, transientFault } from '../fault.ts';
-import { type Block, hanging, inBytes, jsonLine, padded, printable, width } from '../terminal/output.ts';
+import { type Block, hanging, inBytes, jsonLine, padded, printable } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
-import { hereTime, paint, type Screen, toneOf } from '../terminal/screen.ts';
+import { paint, type Screen, toneOf } from '../terminal/screen.ts';
 import { type Columns, record, table } from '../terminal/table.ts';
 import { inWords } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
@@ -83,33 +83,25 @@ function stopping({ url }: ServerApi): Fault {
   );
 }
 
-const ORDER_COLUMNS = { first: 12, most: 40 } as const;
-/** A narrower terminal shows only the time of day, in UTC. */
+/** A narrower terminal shows only the time of day. */
 const WIDE_COLUMNS = 100;
 
-/**
- * Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. A wide
- * terminal shows the time of this machine's clock beside UTC.
- */
+/** Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. */
 function columns(screen: Screen): (line: Line) => string {
-  let orderColumns: number = ORDER_COLUMNS.first;
-  let isFirst = true;
   const isNarrow = screen.columns !== null && screen.columns < WIDE_COLUMNS;
-  const isLocal = screen.columns !== null && !isNarrow && hereTime(screen.nowMs()) !== null;
-  const row = (at: string, here: string, what: string, order: string, detail: string) => {
-    orderColumns = Math.max(orderColumns, Math.min(width(order), ORDER_COLUMNS.most));
+  let isFirst = true;
+  const row = (at: string, what: string, order: string, detail: string) => {
     const time = isNarrow ? padded(at.replace(/^[\d-]+T/, ''), 13) : padded(at, 24);
     const shown = paint(screen, toneOf('what', what), what);
-    const before = [time, ...(isLocal ? [padded(here, 8)] : []), padded(shown, 11), padded(order, orderColumns), ''];
-    return hanging(screen, before.join('  '), detail).join('\n');
+    const lead = [time, padded(shown, 11), padded(order, 16), ''].join('  ');
+    return `${hanging(screen, lead, detail).join('\n')}\n`;
   };
   return (line) => {
-    const heading = isFirst ? `${paint(screen, 'strong', row('TIME', 'HERE', 'WHAT', 'ORDER', 'DETAIL'))}\n` : '';
+    const heading = isFirst ? paint(screen, 'strong', row('TIME', 'WHAT', 'ORDER', 'DETAIL')) : '';
     isFirst = false;
     if (line.what === 'alive') return heading;
-    const here = hereTime(Date.parse(line.at)) ?? '';
-    const [at, what, order, detail] = [line.at, line.what, line.reference ?? '-', detailOf(line)].map(printable);
-    return `${heading}${row(at as string, here, what as string, order as string, detail as string)}\n`;
+    const { at, what, reference } = line;
+    return heading + row(printable(at), printable(what), printable(reference ?? '-'), printable(detailOf(line)));
   };
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { didYouMean, UsageError, whyUnreadable } from './failure.ts';
 import type { Block } from './output.ts';
-import { COLOUR_CHOICES, type Screen } from './screen.ts';
+import type { Screen } from './screen.ts';
 
 /** A command. Dispatch, help, completion and the errors about the command line are all made from this. */
 export type Command<Around = object> = Omit<Definition<Options, Around>, 'usage' | 'options'> & {
@@ -85,7 +85,6 @@ export function commandOf<O extends Options, Around>(definition: Definition<O, A
 /** Options that every command takes. */
 export const COMMON_OPTIONS = {
   json: { about: 'print JSON for a program, and errors as JSON on standard error' },
-  color: { value: 'WHEN', choices: COLOUR_CHOICES, about: 'when to use colours; auto asks the terminal and NO_COLOR' },
   help: { about: 'print how the command is used' },
 } as const satisfies Options;
 

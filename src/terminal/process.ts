@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline';
 import { EXIT_BUG, Failure } from './failure.ts';
-import { failureText, printable } from './output.ts';
+import { failureText } from './output.ts';
 import { isForProgram, type Surroundings } from './run.ts';
-import { type Screen, screensOf } from './screen.ts';
+import { screenOf } from './screen.ts';
 
 /** The process of a command, from its command line to its exit code. */
 
@@ -13,7 +13,7 @@ type Run = (args: readonly string[], surroundings: Surroundings) => Promise<numb
 /** Runs the command of this process's command line by `run`, and ends the process. `read`: what an error means. */
 export function runProcess(run: Run, read: (error: unknown) => Failure, nowMs: () => number): void {
   const args = process.argv.slice(2);
-  const screens = screensOf(args, nowMs);
+  const screens = { screen: screenOf(process.stdout, nowMs), errorScreen: screenOf(process.stderr, nowMs) };
   const endForBug = (error: unknown): never => {
     const failed = read(error);
     printError(failureText(failed, isForProgram(args), screens.errorScreen));
@@ -110,33 +110,5 @@ export function openTerminal() {
       return !done && /^y/i.test(value.trim());
     },
     close: () => reader.close(),
-  };
-}
-
-/** How often the line changes on a terminal, and how often there is a line in a pipe. */
-const EVERY_MS = { terminal: 200, pipe: 15_000 } as const;
-
-/** `show` says how far it is; `end` takes the line away that still changes. */
-export function openProgress(
-  print: (text: string) => Promise<boolean>,
-  { columns }: Pick<Screen, 'columns'>,
-  clock: { monotonicMs(): number },
-) {
-  const everyMs = columns === null ? EVERY_MS.pipe : EVERY_MS.terminal;
-  let isOpen = false;
-  let lastMs = Number.NEGATIVE_INFINITY;
-  return {
-    async show(words: string): Promise<void> {
-      if (clock.monotonicMs() - lastMs < everyMs) return;
-      lastMs = clock.monotonicMs();
-      const text = printable(words);
-      isOpen = columns !== null;
-      // The line must not reach the last column: the terminal would begin another one.
-      await print(columns === null ? `${text}\n` : `\r\x1b[K${text.slice(0, columns - 1)}`);
-    },
-    async end(): Promise<void> {
-      if (isOpen) await print('\r\x1b[K');
-      isOpen = false;
-    },
   };
 }

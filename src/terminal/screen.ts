@@ -10,32 +10,16 @@ export type Screen = {
   readonly nowMs: () => number;
 };
 
-export const COLOUR_CHOICES = ['auto', 'always', 'never'] as const;
-
 /** A pipe that takes no colours. */
 export const PIPE: Screen = { columns: null, colours: false, nowMs: () => 0 };
 
 /** Of a terminal that does not say how wide it is. */
 const COLUMNS = 80;
 
-/** The screens of this process, with the colours that these words ask for; what they cannot mean is reported later. */
-export function screensOf(args: readonly string[], nowMs: () => number): { screen: Screen; errorScreen: Screen } {
-  const at = args.findIndex((word) => /^--color(=|$)/.test(word));
-  const given = args[at]?.startsWith('--color=') ? args[at].slice('--color='.length) : args[at + 1];
-  const choice = COLOUR_CHOICES.find((one) => at >= 0 && one === given) ?? 'auto';
-  return { screen: screenOf(process.stdout, choice, nowMs), errorScreen: screenOf(process.stderr, choice, nowMs) };
-}
-
-/** `auto`: colours on a terminal that has them, with Node's rules for NO_COLOR, FORCE_COLOR and TERM. */
-function screenOf(stream: NodeJS.WriteStream, choice: (typeof COLOUR_CHOICES)[number], nowMs: () => number): Screen {
+/** A stream of this process: with colours if it is a terminal that has them, by Node's rules for NO_COLOR, FORCE_COLOR and TERM. */
+export function screenOf(stream: NodeJS.WriteStream, nowMs: () => number): Screen {
   const { isTTY, columns } = stream;
-  // A pipe has no hasColors; styleText knows FORCE_COLOR there.
-  const hasColours = () => (isTTY ? stream.hasColors() : styleText('bold', 'x', { stream }) !== 'x');
-  return {
-    columns: isTTY ? columns || COLUMNS : null,
-    colours: choice === 'auto' ? hasColours() : choice === 'always',
-    nowMs,
-  };
+  return { columns: isTTY ? columns || COLUMNS : null, colours: styleText('bold', 'x', { stream }) !== 'x', nowMs };
 }
 
 const FORMATS = { good: 'green', wait: 'yellow', bad: 'red', quiet: 'dim', strong: 'bold' } as const;
@@ -85,22 +69,6 @@ export function isTime(text: string): boolean {
 /** Without the fraction of its second. */
 export function utcTime(iso: string): string {
   return iso.replace(/\.\d{3}Z$/, 'Z');
-}
-
-/** A time with its milliseconds, and beside it this machine's and how long ago. */
-export function exactTime(screen: Screen, iso: string): string {
-  const here = hereTime(Date.parse(iso));
-  return `${iso}  (${here === null ? '' : `${here} here, `}${ageOf(screen, iso)})`;
-}
-
-/** `04:12:05`, with the day if it is another one than in UTC; null if this machine's clock shows UTC. */
-export function hereTime(atMs: number): string | null {
-  const at = new Date(atMs);
-  if (at.getTimezoneOffset() === 0) return null;
-  const two = (n: number) => String(n).padStart(2, '0');
-  const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(':');
-  if (at.getDate() === at.getUTCDate()) return clock;
-  return `${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 }
 
 const STEPS = [

@@ -1,5 +1,5 @@
 import { type Block, hanging, padded, printable, width } from './output.ts';
-import { ageOf, exactTime, isTime, paint, type Screen, toneOf, utcTime } from './screen.ts';
+import { ageOf, isTime, paint, type Screen, toneOf, utcTime } from './screen.ts';
 
 /** Rows in columns, and facts in pairs: exact in a pipe, fitted to the width of a terminal. */
 
@@ -122,7 +122,7 @@ export function record(facts: Readonly<Record<string, Cell | readonly Cell[] | u
     (screen) =>
       pairs.flatMap(([name, value]) => {
         const text = printable(value || '-');
-        const shown = screen.columns !== null && isTime(text) ? exactTime(screen, text) : text;
+        const shown = screen.columns !== null && isTime(text) ? `${text}  (${ageOf(screen, text)})` : text;
         return hanging(screen, paint(screen, 'quiet', padded(name, indent)), shown, toneOf(name, text));
       }),
   ];

@@ -41,7 +41,7 @@ describe('cli: the command line', () => {
     [['help', 'doctr'], '`settled doctor`'],
     [['events', 'list', '--stat', 'dead'], '`--status`'],
     [['stats', '--josn'], '`--json`'],
-    [['stats', '--colour=never'], '`--color`'],
+    [['stats', '--jsno'], '`--json`'],
     [['orders', 'list', '--state', 'piad'], 'paid'],
     [['completion', 'bsh'], 'bash'],
   ])('%j: names what was meant', async (args, meant) => {
@@ -69,20 +69,18 @@ describe('cli: the command line', () => {
   it('with an unknown option: lists the options', async () => {
     expect(await misunderstood(['events', 'list', '--shade', 'red'])).toBe(
       '`settled events list` has no option --shade. It has: --status, --order, --since, --until, ' +
-        '--type, --outcome, --limit, --all, --count, --at, --token-file, --allow-http, --json, --color, --help.',
+        '--type, --outcome, --limit, --all, --count, --at, --token-file, --allow-http, --json, --help.',
     );
   });
 
   it('takes what every command takes before the command as well', async () => {
     const asked = [
       ['--json', '--version'],
-      ['--color', 'never', '--json', 'version'],
       ['version', '--json'],
     ];
     const ends = await Promise.all(asked.map((args) => runSettled(args)));
     const data = { version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.version };
-    expect(ends.map(({ stdout }) => JSON.parse(stdout))).toEqual([data, data, data]);
-    expect(await misunderstood(['--color=pink', 'version'])).toMatch(/^--color is "pink"\. Choose one of: auto/);
+    expect(ends.map(({ stdout }) => JSON.parse(stdout))).toEqual([data, data]);
   });
 });
 
@@ -139,9 +137,9 @@ describe('cli: examples in help', () => {
 
 describe('cli: arguments', () => {
   it('reads options before, between and after the positionals', () => {
-    expect(read('events replay', '--json', '1', '--at=a', '2', '--color', 'never')).toEqual({
+    expect(read('events replay', '--json', '1', '--at=a', '2', '--token-file', 'f')).toEqual({
       positionals: ['1', '2'],
-      options: { json: true, at: 'a', color: 'never' },
+      options: { json: true, at: 'a', 'token-file': 'f' },
     });
   });
 

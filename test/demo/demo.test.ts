@@ -168,7 +168,7 @@ describe('the command settled demo', () => {
   });
 
   it.each([
-    [['--twice'], 'settled: `settled demo` has no option --twice. It has: --once, --keep, --json, --color, --help.'],
+    [['--twice'], 'settled: `settled demo` has no option --twice. It has: --once, --keep, --json, --help.'],
     [['now'], 'settled: `settled demo` takes no argument, so "now" is too much. See: settled demo --help'],
     [['--keep='], 'settled: --keep needs a folder: --keep FOLDER'],
   ])('refuses %j with 64 and what it knows', async (words, told) => {

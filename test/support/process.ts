@@ -25,7 +25,7 @@ const LAUNCHERS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile
 
 /** Environment that makes a process take its standard output for a terminal. */
 export function onTerminal({ colours }: { colours: boolean }): Record<string, string> {
-  const code = `process.stdout.isTTY=true;process.stdout.hasColors=()=>${colours}`;
+  const code = `process.stdout.isTTY=true;process.stdout.getColorDepth=()=>${colours ? 4 : 1}`;
   return { NODE_OPTIONS: `--import data:text/javascript,${code}` };
 }
 
