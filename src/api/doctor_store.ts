@@ -1,5 +1,5 @@
 import { slotsFor } from '../domain/budget.ts';
-import { cannotAsk, summarizeAttention } from '../explain/attention_summary.ts';
+import { cannotAsk } from '../explain/attention_summary.ts';
 import { inLeases, inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import type { ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
@@ -178,8 +178,8 @@ function checkIndexes(missing: readonly string[]): Finding {
 
 /** Checks of what the store has. */
 export async function checkKept(options: ApiOptions, { countsAnew }: { countsAnew: boolean }): Promise<Finding[]> {
-  const { store, clock, apiSlots, unopenable } = options;
-  const stats = countsAnew ? await store.stats(clock.nowMs()) : await loadStats(options);
+  const { store, apiSlots, unopenable } = options;
+  const stats = await loadStats(options);
   const { restoredFromMs } = stats.feed;
   const inUse = stats.api.slotsInUse;
   return [
@@ -192,7 +192,7 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
       stats.lagMs < LAG_MS_SMALL,
       stats.lagMs === 0 ? 'no event is overdue' : `the oldest event that is due has waited for ${inWords(stats.lagMs)}`,
     ),
-    await checkAttention(options, { anew: countsAnew }),
+    await checkAttention(options),
     { name: 'shop', ...(await checkShop(options, stats)) },
     checkSecrets(await (countsAnew ? unopenable.anew() : unopenable.get())),
     restoredFromMs === null
@@ -230,21 +230,10 @@ function checkAsking(
 }
 
 /** In the words of `settled attention`. A page that shows the list as well has it read once. */
-async function checkAttention(options: ApiOptions, { anew }: { anew: boolean }): Promise<Finding> {
-  const { store, clock, unlisted } = options;
-  if (!anew) {
-    const { summary, groups } = await listAttention.load(options, { query: { limit: '1' } });
-    return attentionFinding(summary.sentence, groups.length);
-  }
-  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
-  return attentionFinding(
-    summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false, unlisted: unlisted() }),
-    matters.groups.length,
-  );
-}
-
-function attentionFinding(said: string, groups: number): Finding {
-  return finding('needs a person', groups === 0, said, `${said} See: settled attention`);
+async function checkAttention(options: ApiOptions): Promise<Finding> {
+  const { summary, groups } = await listAttention.load(options, { query: { limit: '1' } });
+  const said = summary.sentence;
+  return finding('needs a person', groups.length === 0, said, `${said} See: settled attention`);
 }
 
 /** Counting reads every link. */

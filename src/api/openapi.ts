@@ -22,20 +22,11 @@ type Parameter = Field & { in: 'path' | 'query' | 'header' };
 /** The document of the private listener, made of its routes. */
 export function describeApi(routes: readonly Route[]) {
   const writer = schemaWriter();
-  const responses: Record<string, ApiResponse> = {};
-  const body = writer.write(problemSchema, 'output');
-  const writeProblem: WriteProblem = (status, codes) => {
-    const response = problemResponse(body, status, codes);
-    if (codes.length > 1) return response;
-    // A status with one code alone is the same in every operation.
-    const name = `${codes[0]}_${status}`;
-    responses[name] = response;
-    return { $ref: `#/components/responses/${name}` };
-  };
+  const problem = writer.write(problemSchema, 'output');
   const paths: Record<string, Record<string, ApiOperation>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [route.method]: describeRoute(route, writer, writeProblem) };
+    paths[path] = { ...paths[path], [route.method]: describeRoute(route, writer, problem) };
   }
   const callback = { ...CALLBACK, requestBody: { ...requestBody(writer.write(notice, 'output')), required: true } };
   return {
@@ -51,12 +42,7 @@ export function describeApi(routes: readonly Route[]) {
     tags: Object.entries(GROUPS).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: { notice: { post: callback } },
-    components: {
-      schemas: sorted(Object.fromEntries(writer.named)),
-      responses: sorted(responses),
-      headers: HEADERS,
-      securitySchemes: SCHEMES,
-    },
+    components: { schemas: sorted(Object.fromEntries(writer.named)), headers: HEADERS, securitySchemes: SCHEMES },
   };
 }
 
@@ -64,12 +50,10 @@ function sorted<T>(byName: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(byName).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-type WriteProblem = (status: number, codes: readonly ProblemCode[]) => ApiResponse | { $ref: string };
-
-function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem) {
+function describeRoute(route: Route, writer: SchemaWriter, problem: JsonSchema) {
   const { allowed, group, id } = route;
   const { summary, description, body, answers, example } = route.operation;
-  const responses: Record<string, ApiResponse | { $ref: string }> = {};
+  const responses: Record<string, ApiResponse> = {};
   for (const [status, { when, schema, type = 'application/json', retryAfter }] of Object.entries(answers)) {
     responses[status] = {
       description: when,
@@ -77,7 +61,7 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
       content: { [type]: { schema: writer.write(schema, 'output') } },
     };
   }
-  for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);
+  for (const [status, codes] of problemsOf(route)) responses[status] = problemResponse(problem, status, codes);
   return {
     operationId: id,
     tags: [group as string],

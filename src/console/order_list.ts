@@ -129,21 +129,6 @@ function customerOf({ payment, customer: said }: ListedOrderDocument): HtmlValue
   return html`<bdi>${customer.name ?? customer.email ?? ''}</bdi>`;
 }
 
-const FILTER_WORDS: Readonly<Record<string, string>> = {
-  state: 'in the state',
-  attention: 'open for',
-  since: 'created since',
-  until: 'created until',
-  hold: 'held because of',
-  flag: 'flagged',
-  overpaid: 'overpaid:',
-  paidSince: 'paid since',
-  paidUntil: 'paid until',
-  amountFrom: 'of at least',
-  amountTo: 'of at most',
-  currency: 'in',
-};
-
 /** The parts of a search without a hit that settled tries as the beginning of a reference. */
 const BEGINNINGS = [0.75, 0.5];
 const BEGINNING_MIN = 3;
@@ -168,14 +153,12 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
   return html`<p class="soft">You can search by the reference of an order or its beginning; words of the reference, the title or the customer whom the shop named, or their first three letters or more; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
 }
 
-/** The search and the filters in words. */
 function nothingFound(view: View, q: string, { limit: _, cursor: __, ...filters }: Typed): HtmlValue {
-  const words = Object.entries(filters).map(
-    ([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`,
-  );
-  const which = [...(q === '' ? [] : [`matches “${q}”`]), ...(words.length === 0 ? [] : [`is ${words.join(', ')}`])];
-  if (which.length === 0) return emptyState('There are no orders yet.', 'A shop opens one with POST /v1/orders.');
-  const hint =
-    q === '' || words.length === 0 ? null : html`<a href="${hrefOf(view, PATH, { q })}">Search without the filters</a>`;
-  return emptyState(`No order ${which.join(' and ')}.`, hint);
+  const isFiltered = Object.keys(filters).length > 0;
+  if (q !== '') {
+    const hint = isFiltered ? html`<a href="${hrefOf(view, PATH, { q })}">Search without the filters</a>` : null;
+    return emptyState(`No order matches “${q}”${isFiltered ? ' and these filters' : ''}.`, hint);
+  }
+  if (isFiltered) return emptyState('No order matches these filters.');
+  return emptyState('There are no orders yet.', 'A shop opens one with POST /v1/orders.');
 }

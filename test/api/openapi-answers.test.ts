@@ -182,6 +182,7 @@ describe('the answers of the document', () => {
     await app.api('/v1/orders', { body: order });
     await app.reserve(reference);
     await askAbout({ settled: app }, reference);
+    await app.api('/v1/admin/reconcile', { body: {} });
     await app.api(`${orderPath(reference)}/adopt`, { body: { id: 'pl_1' } });
     const environment = {
       SETTLED_PUBLIC_URL: 'http://pay.example.com',

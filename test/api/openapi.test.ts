@@ -99,10 +99,7 @@ describe('the OpenAPI document: its form', () => {
   });
 
   it('has answers and bodies with a description, a content and its schema', () => {
-    const answers = [
-      ...Object.values(DOCUMENT.components.responses),
-      ...DOCUMENTED.flatMap(({ operation }) => Object.values(operation.responses)),
-    ].flatMap((one) => ('$ref' in one ? [] : [one]));
+    const answers = DOCUMENTED.flatMap(({ operation }) => Object.values(operation.responses));
     expect(answers.length).toBeGreaterThan(30);
     for (const answer of answers) {
       expect(answer).toEqual({

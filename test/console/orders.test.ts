@@ -53,7 +53,7 @@ describe('console: orders', () => {
   it('says what was searched if nothing is found', async () => {
     const { text, status, markup } = await see('/orders?q=zzz&state=held&since=2026-01-02');
     expect(status).toBe(200);
-    expect(text).toContain('No order matches “zzz” and is in the state held, created since 2026-01-02.');
+    expect(text).toContain('No order matches “zzz” and these filters.');
     expect(markup).toContain('href="/orders?q=zzz"');
     expect(markup.match(/value="zzz"/g)).toHaveLength(2);
   });
@@ -111,7 +111,7 @@ describe('console: orders', () => {
     const today = new Date().toISOString().slice(0, 10);
     expect(rowsOf((await see(`/orders?since=${today}&until=${today}`)).markup)).toHaveLength(4);
     expect(rowsOf((await see('/orders?until=2026-01-01')).markup)).toEqual([]);
-    const paid = await see(`/orders?paidSince=2026-01-01&paidUntil=${today}`);
-    expect([paid.status, paid.text]).toEqual([200, expect.stringContaining(`paid until ${today}`)]);
+    const { status, text } = await see(`/orders?paidSince=2026-01-01&paidUntil=${today}`);
+    expect([status, text]).toEqual([200, expect.stringContaining('No order matches these filters.')]);
   });
 });
