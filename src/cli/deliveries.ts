@@ -10,7 +10,7 @@ import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { readSecret, SECRET_OPTIONS } from './links.ts';
+import { readSecret, SECRET_FILE } from './links.ts';
 import { EVENT_OPTIONS, faultWords, listCommand, REJECTION_OPTIONS, repeatCommand, statusWords } from './lists.ts';
 import { orderPath } from './orders.ts';
 
@@ -110,7 +110,6 @@ export const verifyDelivery = defineCommand({
     'and shows neither the secret nor the right code.',
     'The body must be the bytes as they came: save them with a tool that changes nothing.',
     'A delivery that was captured some time ago is stale now: give the time at which it came as --now.',
-    'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
   ],
   examples: [
     'settled verify --body body.json --signature "$SIGNATURE" --timestamp 1900000000000 --secret-file secret.txt',
@@ -121,17 +120,16 @@ export const verifyDelivery = defineCommand({
     signature: { value: 'TEXT', about: 'the value of x-service-signature, or as SETTLED_HEADER_PREFIX has it; needed' },
     timestamp: { value: 'TEXT', about: 'the value of x-service-timestamp, or as SETTLED_HEADER_PREFIX has it; needed' },
     order: { value: 'REFERENCE', about: "verify with the secret of this order's link, at the running server" },
-    ...SECRET_OPTIONS,
+    'secret-file': SECRET_FILE,
     now: { value: 'MS', about: 'when the delivery came, in epoch milliseconds; the present time if left out' },
     tolerance: { value: 'SECONDS', about: "clock difference; SETTLED_TOLERANCE_SECONDS, with --order the server's" },
   },
   async run({ options, config, server }) {
     const { body, signature, timestamp, order, now, tolerance } = options;
-    const secret = readSecret(options);
+    const secret = readSecret(options['secret-file']);
     if (body === undefined || (secret === undefined) === (order === undefined)) {
       throw new UsageError(
-        '`settled verify` needs --body FILE, and either --order REFERENCE or --secret-file FILE (or --secret SECRET). ' +
-          'See: settled help verify',
+        '`settled verify` needs --body FILE, and either --order REFERENCE or --secret-file FILE. See: settled help verify',
       );
     }
     if (signature === undefined || timestamp === undefined) {

@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts';
 import type { OrderState } from '../domain/order.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import { Fault, terminalFault, transientFault } from '../fault.ts';
+import { secretsKeyPath, storeFile } from '../store/address.ts';
 import type { Drilled, Standing } from '../store/sqlite/drill.ts';
 import type { Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
@@ -40,7 +41,7 @@ export const drill = defineCommand({
     const { store } = settings;
     if (store.engine === 'postgres') throw notOurs(store.name);
     refuseUnfit(backup, store.path);
-    const keyIds = await readKeyIds(settings);
+    const keyIds = await keyIdsOf(settings);
     const { drillCopy } = await import('../store/sqlite/drill.ts');
     const folder = makeFolder();
     const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -94,13 +95,12 @@ function refuseUnfit(backup: string, storePath: string): void {
   throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
 }
 
-/** Those that are there, the current one first. A drill makes none. */
-async function readKeyIds(settings: Config): Promise<[string, ...string[]]> {
-  const { findSecretsKeys } = await import('../secrets/key_files.ts');
-  const { openKeyring } = await import('../secrets/keyring.ts');
-  const [current, ...older] = findSecretsKeys(settings);
-  if (current === undefined) throw terminalFault('secrets_key_missing', `There is no secrets key here. ${FIND_KEY}`);
-  return openKeyring(current, older).keyIds as [string, ...string[]];
+/** Of the keys that are there, the current one first. A drill makes none. */
+async function keyIdsOf(settings: Config): Promise<[string, ...string[]]> {
+  const { readKeyIds } = await import('../secrets/key_files.ts');
+  const isThere = settings.secretsKey !== null || existsSync(secretsKeyPath(storeFile(settings.store)));
+  if (!isThere) throw terminalFault('secrets_key_missing', `There is no secrets key here. ${FIND_KEY}`);
+  return readKeyIds(settings, {}).keyIds as [string, ...string[]];
 }
 
 const FIND_KEY =

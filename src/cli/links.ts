@@ -2,7 +2,6 @@ import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
-import { UsageError } from '../terminal/failure.ts';
 import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 
@@ -15,19 +14,13 @@ const MONEY = {
   currency: { value: 'CODE', about: 'ISO 4217, like BRL; the configured currency if left out' },
 } as const;
 
-/** Options by which `readSecret` is given a link's signing secret. */
-export const SECRET_OPTIONS = {
-  'secret-file': { value: 'FILE', about: "a file that holds the link's webhookSecret" },
-  secret: { value: 'SECRET', about: "the link's webhookSecret" },
-} as const;
+/** A link's signing secret: never on a command line, which other users of the machine can see. */
+export const SECRET_FILE = { value: 'FILE', about: "a file that holds the link's webhookSecret; - is standard input" };
 
 export const linksAdd = defineCommand({
   usage: 'links add REFERENCE',
   about: 'register a payment link that exists, bind the id of a reserved one, or correct a signing secret',
-  details: [
-    'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
-    'A reserved link keeps its own secret, so binding its id needs none.',
-  ],
+  details: ['A reserved link keeps its own secret, so binding its id needs none.'],
   examples: ['settled links add order-8001 --amount 100.00 --id pl_8001 --secret-file secret.txt'],
   options: {
     ...MONEY,
@@ -36,23 +29,23 @@ export const linksAdd = defineCommand({
       needed: 'To get a webhookUrl for a link that you have not made yet: settled links reserve',
       about: "the link's id at the service",
     },
-    ...SECRET_OPTIONS,
+    'secret-file': SECRET_FILE,
   },
   async run({ first: reference, options, server }) {
     const { amount, currency, id } = options;
-    const body = { reference, amount, currency, id, webhookSecret: readSecret(options) };
+    const body = { reference, amount, currency, id, webhookSecret: readSecret(options['secret-file']) };
     const answer = await server().post<LinkAnswer>('/v1/links', body);
     return report(answer, `Link ${answer.link.id} belongs to order ${answer.order.reference}.`);
   },
 });
 
-/** A signing secret from a file, without the line end that files have, or from the command line. */
-export function readSecret(options: { secret?: string; 'secret-file'?: string }): string | undefined {
-  const { secret, 'secret-file': file } = options;
-  if (file === undefined) return secret;
-  if (secret !== undefined) throw new UsageError('--secret and --secret-file are both given: give one of them.');
-  const text = readGivenFile('secret-file', file).toString('utf8');
-  return text.replace(/\r?\n$/, '');
+/** Without the line end that files have. */
+export function readSecret(file: string | undefined): string | undefined {
+  return file === undefined
+    ? undefined
+    : readGivenFile('secret-file', file)
+        .toString('utf8')
+        .replace(/\r?\n$/, '');
 }
 
 export const linksReserve = defineCommand({

@@ -44,21 +44,6 @@ export function readKeyIds(source: KeySource, how: { makesFile?: boolean }): Key
   return { keyIds: openKeyring(current, older).keyIds, keyPlace: secretsKeyPlace(source) };
 }
 
-/**
- * The existing keys, the current one first; none if the file is lost. Makes and removes no file. Faults:
- * `secrets_key_wrong`, `store_unwritable` if the file may not be read.
- */
-export function findSecretsKeys({ store, secretsKey, secretsKeyPrevious }: KeySource): Buffer[] {
-  if (secretsKey !== null) return secretsKeyPrevious === null ? [secretsKey] : [secretsKey, secretsKeyPrevious];
-  const file = storeFile(store);
-  const path = secretsKeyPath(file);
-  try {
-    return existsSync(path) ? [keyOf(readFileSync(path, 'utf8'), path), ...olderKeyFiles(file)] : [];
-  } catch (error) {
-    throw asOpenFault(error, path);
-  }
-}
-
 /** In words for people. */
 export function secretsKeyPlace({ store, secretsKey }: KeySource): string {
   return secretsKey === null ? secretsKeyPath(storeFile(store)) : 'SETTLED_SECRETS_KEY';

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -54,9 +54,11 @@ describe('cli: links', () => {
     expect(data).toMatchObject({ link: { id: null }, order: { reference: 'fresh', amount: '25.50' } });
   });
 
-  it('add registers a link that exists, with its secret from a file or from the command line', async () => {
+  it('add registers a link that exists, with its secret from a file', async () => {
     const args = ['links', 'add', 'added', '--amount', '30', '--currency', 'USD', '--id', 'pl_added'];
-    const { text, data } = await run([...args, '--secret', 'the-secret-of-the-added-link']);
+    const file = join(testFolder(), 'secret');
+    writeFileSync(file, 'the-secret-of-the-added-link\r\n');
+    const { text, data } = await run([...args, '--secret-file', file]);
     expect(text).toContain('Link pl_added belongs to order added.');
     expect(data).toMatchObject({ order: { amount: '30.00', currency: 'USD' }, link: { id: 'pl_added' } });
     expect(text).not.toContain('the-secret-of-the-added-link');

@@ -18,6 +18,12 @@ const BODY = '{"id":"evt_1","amount":100.00,\n "name":"São"}\n';
 
 type Signed = { body?: string | Buffer; timestamp?: string; secret?: string | Buffer };
 
+function secretFile(): string {
+  const path = join(testFolder(), 'secret');
+  writeFileSync(path, `${SECRET}\n`);
+  return path;
+}
+
 function hex({ body = BODY, timestamp = TIMESTAMP, secret = SECRET }: Signed = {}): string {
   return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex');
 }
@@ -151,11 +157,10 @@ describe('cli: verify', () => {
 
   it('works from files without a server, and ends with 65 for what is not authentic', async () => {
     const folder = testFolder();
-    const [body, secret] = [join(folder, 'body'), join(folder, 'secret')];
+    const body = join(folder, 'body');
     writeFileSync(body, BODY);
-    writeFileSync(secret, `${SECRET}\n`);
     const timestamp = String(Date.now());
-    const args = ['verify', '--body', body, '--secret-file', secret, '--timestamp', timestamp, '--signature'];
+    const args = ['verify', '--body', body, '--secret-file', secretFile(), '--timestamp', timestamp, '--signature'];
     const right = await say([...args, signatureHex(SECRET, timestamp, BODY)], {});
     expect(right.text).toMatch(/^authentic: The signature is right, and fresh\./);
     expect(right.data).toMatchObject({ authentic: true });
@@ -192,13 +197,13 @@ describe('cli: verify', () => {
 
   it('takes --order or a secret, and says so', async () => {
     const given = ['verify', '--body', '-', '--signature', hex(), '--timestamp', TIMESTAMP];
-    for (const secrets of [[], ['--order', 'order-1', '--secret', SECRET]]) {
+    for (const secrets of [[], ['--order', 'order-1', '--secret-file', secretFile()]]) {
       expect(await misunderstood([...given, ...secrets])).toMatch(/either --order REFERENCE or --secret-file/);
     }
   });
 
   it('names a file that cannot be read', async () => {
-    const given = ['--signature', hex(), '--timestamp', TIMESTAMP, '--secret', SECRET];
+    const given = ['--signature', hex(), '--timestamp', TIMESTAMP, '--secret-file', secretFile()];
     const end = await runSettled(['verify', '--body', '/nowhere/body', ...given]);
     expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
     expect(end.stderr).toBe('settled: --body /nowhere/body does not exist.\n');

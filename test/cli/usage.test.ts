@@ -192,7 +192,7 @@ describe('cli: arguments', () => {
     [['bulk', 'accept', '--hold', 'amount_mismatch'], /needs --reason TEXT/],
     [['audit', '--head', '7:ab'], /^--head needs --verify\.$/],
     [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
-    [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],
+    [['verify', '--body', 'x', '--secret-file', '/dev/null'], /needs --signature TEXT and --timestamp TEXT/],
   ])('%j is refused before anything is asked of the server', async (args, message) => {
     expect(await misunderstood(args)).toMatch(message);
   });
