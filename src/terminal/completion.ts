@@ -6,10 +6,7 @@ import { commandsOf, findCommand, furtherOptions, type Program, secondWords } fr
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-/**
- * What can complete the last of these words, which follow the program's name. The first word that begins a command is the
- * command: what stands before it are options and their values. If there is nothing, shells complete names of files.
- */
+/** What can complete the last of these words, which follow the program's name. For nothing, shells complete names of files. */
 export function completions<A>(program: Program<A>, typed: readonly string[]): string[] {
   // Bash takes "=" for a word of its own.
   const before = typed.slice(0, -1).filter((word) => word !== '=');
@@ -17,10 +14,9 @@ export function completions<A>(program: Program<A>, typed: readonly string[]): s
   const fitting = (found: readonly string[]) => found.filter((one) => one.startsWith(current));
   const commands = commandsOf(program);
   const firsts = [...commands.map(({ name }) => name.split(' ', 1)[0] as string), ...Object.keys(program.programs)];
-  const at = before.findIndex((word) => firsts.includes(word));
-  const isHelp = before[at] === 'help';
-  const words = at < 0 ? [] : before.slice(isHelp ? at + 1 : at);
-  const command = at < 0 ? undefined : findCommand(program, before.slice(at));
+  const isHelp = before[0] === 'help';
+  const words = before.slice(isHelp ? 1 : 0);
+  const command = findCommand(program, before);
   const options: Options =
     command === undefined
       ? { ...program.options, ...COMMON_OPTIONS }

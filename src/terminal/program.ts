@@ -51,7 +51,8 @@ export function noSuchCommand<A>(program: Program<A>, words: readonly string[]):
   const swapped = names.find((name) => name === `${second} ${first}`);
   const meant = swapped ?? nearest(`${first} ${second}`.trim(), names) ?? nearest(first, firsts);
   const guess = meant === null ? '' : ` Did you mean \`${title} ${meant}\`?`;
-  if (group.length === 0) return new UsageError(`There is no command "${first}".${guess} See: ${title} help`);
+  const advice = first.startsWith('-') ? ' Options stand behind the command.' : '';
+  if (group.length === 0) return new UsageError(`There is no command "${first}".${guess}${advice} See: ${title} help`);
   const list = group.map((name) => `${title} ${name}`).join(', ');
   if (second === '') return new UsageError(`\`${title} ${first}\` needs one more word. There are: ${list}.`);
   return new UsageError(`There is no command \`${title} ${first} ${second}\`.${guess} There are: ${list}.`);

@@ -1,6 +1,5 @@
 import {
   type Arguments,
-  COMMON_OPTIONS,
   type Command,
   type CommandCall,
   commandOf,
@@ -76,7 +75,8 @@ type Asked<A> = {
 
 /** Finds the command by its one or two words, and reads what follows them. */
 function read<A>(program: Program<A>, args: readonly string[]): Asked<A> {
-  const { before, words } = splitLeading(program, args);
+  // It counts wherever it is.
+  const words = args[0] === '--json' ? args.slice(1) : args;
   const help = (of: readonly string[]): Asked<A> => ({
     command: helpCommand(() => program),
     positionals: [...of],
@@ -86,7 +86,7 @@ function read<A>(program: Program<A>, args: readonly string[]): Asked<A> {
   if (words[0] === '__complete') return { ...help([]), command: completeCommand(program, words.slice(1)) };
   if (words[0] === '--help' || words[0] === '-h') return help([]);
   const isVersion = (words[0] === '--version' || words[0] === '-V') && findCommand(program, ['version']) !== undefined;
-  if (isVersion) return read(program, ['version', ...before, ...words.slice(1)]);
+  if (isVersion) return read(program, ['version', ...words.slice(1)]);
   const isNamed = words[0] !== undefined && !words[0].startsWith('-');
   if (!isNamed && words.length === 0 && program.usual === undefined) return help([]);
   const given = isNamed || program.usual === undefined ? words : [program.usual, ...words];
@@ -101,27 +101,11 @@ function read<A>(program: Program<A>, args: readonly string[]): Asked<A> {
   const name = command.name.split(' ');
   const known = { ...command.options, ...furtherOptions(program, command) };
   const commanded = { command: command as Command<never>, title: `${program.name} ${command.name}`, known };
-  const { positionals, options } = readArguments(commanded, [...before, ...given.slice(name.length)]);
+  const { positionals, options } = readArguments(commanded, given.slice(name.length));
   if (options.help !== undefined) return help(name);
   // A list makes filters of all that it is given.
   const own = Object.entries(options).filter(([option]) => Object.hasOwn(command.options, option));
   return { command, positionals, options: Object.fromEntries(own), all: options };
-}
-
-/** Options that every command takes may also stand before it. `--json` counts wherever it is. */
-function splitLeading<A>(
-  { options }: Program<A>,
-  all: readonly string[],
-): { before: string[]; words: readonly string[] } {
-  const leading: Options = { ...options, ...COMMON_OPTIONS };
-  let end = 0;
-  for (;;) {
-    const [name = '', value] = (all[end] ?? '').split('=', 2);
-    const option = name.startsWith('--') && name !== '--help' ? leading[name.slice(2)] : undefined;
-    if (option === undefined) break;
-    end += option.value === undefined || value !== undefined ? 1 : 2;
-  }
-  return { before: all.slice(0, end).filter((word) => word !== '--json'), words: all.slice(end) };
 }
 
 /** What the shell asks when Tab is pressed; help does not list it. */

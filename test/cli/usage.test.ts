@@ -73,7 +73,7 @@ describe('cli: the command line', () => {
     );
   });
 
-  it('takes what every command takes before the command as well', async () => {
+  it('takes --json before the command as well', async () => {
     const asked = [
       ['--json', '--version'],
       ['version', '--json'],
@@ -81,6 +81,7 @@ describe('cli: the command line', () => {
     const ends = await Promise.all(asked.map((args) => runSettled(args)));
     const data = { version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.version };
     expect(ends.map(({ stdout }) => JSON.parse(stdout))).toEqual([data, data]);
+    expect(await misunderstood(['--at', 'x', 'stats'])).toMatch(/ Options stand behind the command\./);
   });
 });
 

@@ -25,8 +25,7 @@ describe('completion: what may stand at a place', () => {
       ['completion', ''],
       ['bash', 'zsh', 'fish'],
     ],
-    [['--token-file', 'f', '--json', 'orders', 'li'], ['list']],
-    [['--at', 'http', ':', '//a', 'orders', 'li'], ['list']],
+    [['orders', 'list', '--at', 'http', ':', '//a', '--st'], ['--state']],
     [['orders', 'list', '--state', 'awa'], ['awaiting_payment']],
     [['orders', 'list', '--state', '=', 'hel'], ['held']],
     [['orders', 'list', '--limit', ''], []],
@@ -49,7 +48,7 @@ const TYPED = [
   ['settled orders list --state awa', 'settled orders list --state awaiting_payment '],
   ['settled attention --exit', 'settled attention --exit-code '],
   ['settled drill a-ba', 'settled drill a-backup.db '],
-  ['settled --at http://a orders li', 'settled --at http://a orders list '],
+  ['settled orders show --at http://a --js', 'settled orders show --at http://a --json '],
 ] as const;
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
