@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cannotAsk } from '../explain/attention_summary.ts';
-import { clocksDiffer, linksElsewhere, serviceSkew } from '../explain/service_status.ts';
+import { clocksDiffer, linksElsewhere } from '../explain/service_status.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';
@@ -80,9 +80,6 @@ function checkClockSteps({ clockSteps }: ApiOptions): Finding {
   return finding('clock steps', clockSteps.isTrusted(), step, `${step}: ${meanwhile}`);
 }
 
-/** A `Date` header has whole seconds, and the answer travelled. */
-const SERVICE_SKEW_MS = { none: 2_000, small: 5_000 } as const;
-
 /**
  * Asks for the merchant's profile: one request that shows the key, the merchant and the service's clock. It is sent as
  * openings of links are. While all other requests pause after a refused key or merchant, it finds out whether that is over.
@@ -109,18 +106,13 @@ async function checkService({ asking, clock, store }: ApiOptions): Promise<Findi
 /** What the latest requests have shown, without sending one. */
 async function checkAsked({ store, clockSteps }: ApiOptions): Promise<Finding[]> {
   const why = cannotAsk(await store.openTroubles());
-  const differ = clocksDiffer(clockSteps.serviceAheadMs());
-  return [
-    ...(why === null ? [] : [failing('service', why)]),
-    ...(differ === null ? [] : [finding('clock', false, differ)]),
-  ];
+  const aheadMs = clockSteps.serviceAheadMs();
+  return [...(why === null ? [] : [failing('service', why)]), ...(aheadMs === null ? [] : [checkClock(aheadMs)])];
 }
 
 function checkClock(skewMs: number): Finding {
-  const size = Math.abs(skewMs);
-  const skew = size < SERVICE_SKEW_MS.none ? "the service's clock agrees with ours to 2 s" : serviceSkew(skewMs);
-  const bad = clocksDiffer(skewMs) ?? `${skew}: if it grows, deliveries look stale. Correct this machine's clock`;
-  return finding('clock', size <= SERVICE_SKEW_MS.small, skew, bad);
+  const differ = clocksDiffer(skewMs);
+  return finding('clock', differ === null, "the service's clock agrees with ours to 30 s", differ ?? '');
 }
 
 const PROBE_DEADLINE_MS = 5_000;

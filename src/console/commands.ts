@@ -12,11 +12,16 @@ const REASON = '(?: --reason TEXT)?';
 
 /** The commands that have a place in the console; every other one stays as it is. */
 const COMMANDS: readonly [pattern: string, show: (view: Linking, word: string) => Html][] = [
-  [`orders resolve (${WORD}) --accept${REASON}`, (view, order) => formOf(view, order, 'accept', 'Accept…')],
-  [`orders resolve (${WORD}) --reject${REASON}`, (view, order) => formOf(view, order, 'reject', 'Reject…')],
-  [`orders cancel (${WORD})`, (view, order) => formOf(view, order, 'cancel', 'Cancel the order…')],
+  [`orders resolve (${WORD}) --accept${REASON}`, (view, order) => formAt(view, orderPath(order), 'accept', 'Accept…')],
+  [`orders resolve (${WORD}) --reject${REASON}`, (view, order) => formAt(view, orderPath(order), 'reject', 'Reject…')],
+  [`orders cancel (${WORD})`, (view, order) => formAt(view, orderPath(order), 'cancel', 'Cancel the order…')],
   [`orders check (${WORD})`, (view, order) => link(view, `${orderPath(order)}#actions`, 'Ask the service now')],
   [`why (${WORD})`, (view, order) => link(view, orderPath(order), `order ${order}`)],
+  [
+    'events replay (\\d+(?: \\d+)*)',
+    (view, ids) => html`${ids.split(' ').map((id, at) => [at === 0 ? null : ', ', replayOf(view, id)])}`,
+  ],
+  ['notices resend (msg_[\\w-]+)', (view, id) => formAt(view, `/notices/${id}`, `resend-${id}`, 'send it again…')],
   [`events show (\\d+)`, (view, id) => link(view, `/events/${id}`, `event ${id}`)],
   [`attention end (\\d+)${REASON}`, (view, id) => formHere(view, `end-${id}`, 'End it…')],
   ['orders list --state (\\w+)', (view, state) => link(view, `/orders?state=${state}`, `orders that are ${state}`)],
@@ -61,9 +66,13 @@ function unquoted(word: string): string {
   return word.startsWith("'") ? word.slice(1, -1).replaceAll("'\\''", "'") : word;
 }
 
-/** A form of an order's page. A reader who may not use it is told so. */
-function formOf(view: Linking, order: string, id: string, text: string): Html {
-  return formHere({ ...view, path: orderPath(order) }, id, text);
+function replayOf(view: Linking, id: string): Html {
+  return formAt(view, `/events/${id}`, `replay-${id}`, `settle event ${id} again…`);
+}
+
+/** A form of another page. A reader who may not use it is told so. */
+function formAt(view: Linking, path: string, id: string, text: string): Html {
+  return formHere({ ...view, path }, id, text);
 }
 
 function formHere(view: Linking, id: string, text: string): Html {

@@ -5,7 +5,6 @@ import { isOpen } from '../domain/order.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
 import type { PageParts } from './layout.ts';
-import { replayForm, resendForm } from './rows.ts';
 import { prose } from './values.ts';
 import { type ConsoleOptions, mayDo, orderPath, type View } from './view.ts';
 
@@ -118,22 +117,10 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
   });
 }
 
-/** The lines of advice that this page has no form for: each with the form that does the same, or a link to it. */
+/** The lines of advice, without those that the forms of the page carry out. */
 export function nextSteps(view: View, { reference }: OrderDocument, lines: readonly string[]): Html[] {
-  const isAbove = mayDo(view, 'operator');
+  const isAbove = (line: string) => / settled orders resolve \S.* --(accept|reject) --reason TEXT$/.test(line);
   return lines
-    .filter((line) => !(isAbove && /: settled orders resolve \S.* --(accept|reject) --reason TEXT$/.test(line)))
-    .map((line) => {
-      const form = isAbove ? formOf(view, line) : null;
-      return form === null ? prose(view, line, reference) : html`${prose(view, form.advice, reference)} ${form.forms}`;
-    });
-}
-
-/** The forms that settle events or send a notice again, in place of the command at the end of a line of advice. */
-function formOf(view: View, line: string): { advice: string; forms: Html[] } | null {
-  const [, advice = '', events, notice] =
-    /^(.*?) ?settled (?:events replay ((?:\d+ ?)+)|notices resend (msg_[\w-]+))$/.exec(line) ?? [];
-  if (notice !== undefined) return { advice, forms: [resendForm(view, notice, 'Send it again')] };
-  if (events === undefined) return null;
-  return { advice, forms: events.split(' ').map((id) => replayForm(view, id, `Settle event ${id} again`)) };
+    .filter((line) => !(mayDo(view, 'operator') && isAbove(line)))
+    .map((line) => prose(view, line, reference));
 }

@@ -2,9 +2,8 @@ import type { Request } from 'express';
 import { type GroupDocument, listAttention } from '../api/attention.ts';
 import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
-import { CONCERNS, type Concern } from '../domain/matter.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { definitions } from './components.ts';
+import { type Column, definitions, link, table } from './components.ts';
 import { loadFlow, showFlow } from './flow.ts';
 import type { PageParts } from './layout.ts';
 import { badge, clockTime, lasting, money, prose, whole } from './values.ts';
@@ -30,21 +29,14 @@ const EXPLAINED_MAX = 10;
 
 type Sum = GroupDocument['sums'][number];
 
-const TITLES: Readonly<Record<Concern, string>> = {
-  money: 'Money',
-  unsettled: 'Not settled',
-  shop: 'The shop was not told',
-  service: 'The service',
-  link: 'Links',
-};
-
 /** The matters by kind: money on one side, everything else on the other. */
 function queue(view: View, groups: readonly GroupDocument[]): Html | null {
   if (groups.length === 0) return null;
   const isShort = groups.length > EXPLAINED_MAX;
-  const concerns = [...CONCERNS, null].filter((concern) => groups.some((group) => group.concern === concern));
-  const sides = [concerns.filter((concern) => concern === 'money'), concerns.filter((concern) => concern !== 'money')];
-  const tables = sides.filter((side) => side.length > 0).map((side) => matterTable(view, side, { groups, isShort }));
+  const isOfMoney = ({ concern }: GroupDocument) => concern === 'money';
+  const sides = { Money: groups.filter(isOfMoney), 'Everything else': groups.filter((group) => !isOfMoney(group)) };
+  const shown = Object.entries(sides).filter(([, side]) => side.length > 0);
+  const tables = shown.map(([title, side]) => matterTable(view, title, side, isShort));
   return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="Needs attention">${tables}</section>${isShort ? meanings(groups) : null}`;
 }
 
@@ -53,40 +45,25 @@ function meanings(groups: readonly GroupDocument[]): Html {
 ${definitions(groups.map((group) => [nameOfMatter(group), group.meaning]))}</details>`;
 }
 
-function matterTable(
-  view: View,
-  concerns: readonly (Concern | null)[],
-  { groups, isShort }: { groups: readonly GroupDocument[]; isShort: boolean },
-): Html {
-  const [first = null] = concerns;
-  const title = concerns.length === 1 ? titleOf(first) : 'Everything else';
-  const hasMoney = groups.some(({ concern, sums }) => concerns.includes(concern) && sums.length > 0);
-  const bodies = concerns.map((concern) => {
-    const own = groups.filter((group) => group.concern === concern);
-    const head = html`<tr><th scope="rowgroup" colspan="${hasMoney ? 4 : 3}">${titleOf(concern)}</th></tr>`;
-    const rows = own.map((group) => matterRow(view, group, { isShort, hasMoney }));
-    return html`<tbody>${concerns.length === 1 ? null : head}${rows}</tbody>`;
+function matterTable(view: View, title: string, rows: readonly GroupDocument[], isShort: boolean): Html {
+  const balance: Column<GroupDocument> = { head: 'Balance', isNumber: true, cell: ({ sums }) => sumsOf(view, sums) };
+  return table<GroupDocument>({
+    caption: title,
+    columns: [
+      { head: title, cell: (group) => matterCell(view, group, isShort) },
+      ...(rows.some(({ sums }) => sums.length > 0) ? [balance] : []),
+      { head: 'Count', isNumber: true, cell: ({ count }) => whole(count) },
+      { head: 'Oldest', isNumber: true, cell: ({ oldestAt }) => lasting(view, oldestAt) },
+    ],
+    rows,
+    rowId: ({ kind, reason }) => `${kind}-${reason ?? 'any'}`,
   });
-  return html`<div class="table" role="region" aria-label="${title}" tabindex="0"><table>
-<thead><tr><th scope="col">${title}</th>${hasMoney ? html`<th scope="col" class="number">Balance</th>` : null}<th scope="col" class="number">Count</th><th scope="col" class="number">Oldest</th></tr></thead>
-${bodies}</table></div>`;
 }
 
-function titleOf(concern: Concern | null): string {
-  return concern === null ? 'Others' : TITLES[concern];
-}
-
-function matterRow(
-  view: View,
-  group: GroupDocument,
-  { isShort, hasMoney }: { isShort: boolean; hasMoney: boolean },
-): Html {
-  const { kind, reason, meaning, count, oldestAt, sums } = group;
-  const name = nameOfMatter(group);
-  return html`<tr id="matter-${kind}-${reason ?? 'any'}"><th scope="row"><a href="${hrefOf(view, '/attention', { kind, reason })}">${name}</a>${
-    isShort ? null : html`<br><span class="soft">${meaning}</span>`
-  }</th>${hasMoney ? html`<td class="number">${sumsOf(view, sums)}</td>` : null}<td class="number">${whole(count)}</td><td class="number">${lasting(view, oldestAt)}</td></tr>
-`;
+function matterCell(view: View, group: GroupDocument, isShort: boolean): Html {
+  const { kind, reason, meaning } = group;
+  const name = link(view, '/attention', nameOfMatter(group), { kind, reason });
+  return isShort ? name : html`${name}<br><span class="soft">${meaning}</span>`;
 }
 
 /** A kind of matter, and for holds the reason. */

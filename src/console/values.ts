@@ -12,7 +12,7 @@ import type { View } from './view.ts';
 
 const DECIMAL = /^-?\d{1,40}(?:\.(\d{1,20}))?$/;
 const FORMATS_MAX = 500;
-const formats = new Map<string, Intl.NumberFormat | null>();
+const formats = new Map<string, Intl.NumberFormat>();
 
 /**
  * An amount in the way of the view's locale: `R$ 48,00` in pt-BR, `R$48.00` in English. `amount` is a decimal text and every
@@ -30,25 +30,16 @@ export function moneyText(locale: string, amount: string, currency: string): str
 }
 
 function formatOf(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
+  // Node takes any three letters for a currency.
+  if (!isCurrency(currency)) return null;
   const name = `${locale} ${currency} ${digits}`;
   const known = formats.get(name);
   if (known !== undefined) return known;
   if (formats.size >= FORMATS_MAX) formats.clear();
-  const made = makeFormat(locale, currency, digits);
+  const fraction = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const made = new Intl.NumberFormat(locale, { style: 'currency', currency, numberingSystem: 'latn', ...fraction });
   formats.set(name, made);
   return made;
-}
-
-function makeFormat(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
-  // Node takes any three letters for a currency.
-  if (!isCurrency(currency)) return null;
-  return new Intl.NumberFormat(locale, {
-    style: 'currency',
-    currency,
-    numberingSystem: 'latn',
-    minimumFractionDigits: digits,
-    maximumFractionDigits: digits,
-  });
 }
 
 const AMOUNT = String.raw`\d{1,40}(?:\.\d{1,20})?`;

@@ -2,7 +2,7 @@ import { OUTAGE_UNPAID_MAX, type Outage } from '../domain/budget.ts';
 import type { AttentionParams } from '../domain/matter.ts';
 import type { OtherAddress } from '../store/verbs/sweep.ts';
 import { inWords } from '../work/clock.ts';
-import { capital, inNumber, iso } from './glossary.ts';
+import { inNumber, iso } from './glossary.ts';
 
 /** Whether settled can ask the service, in the same words on every surface. */
 
@@ -45,15 +45,13 @@ const SKEW_MS_TRUSTED = 30_000;
 /** That the clocks of the service and of settled differ, as the answers have shown; null if they agree. */
 export function clocksDiffer(aheadMs: number | null): string | null {
   if (aheadMs === null || Math.abs(aheadMs) < SKEW_MS_TRUSTED) return null;
-  return `${capital(serviceSkew(aheadMs))}, so deliveries may look stale: settled then learns of payments by asking. Correct our clock.`;
+  // A header `Date` has whole seconds.
+  const apart = inWords(Math.round(Math.abs(aheadMs) / 1000) * 1000);
+  const found = `The service's clock is ${apart} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours, so deliveries may look stale`;
+  return `${found}: settled then learns of payments by asking. Correct our clock.`;
 }
 
 /** Links that the service delivers to another public address than that of now. */
 export function linksElsewhere({ address, links, untilMs }: OtherAddress): string {
   return `${inNumber(links, 'open link')} to ${address}${untilMs === null ? '' : ` until ${iso(untilMs)}`}`;
-}
-
-/** To whole seconds, as the header `Date` has them. */
-export function serviceSkew(aheadMs: number): string {
-  return `the service's clock is ${inWords(Math.round(Math.abs(aheadMs) / 1000) * 1000)} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours`;
 }

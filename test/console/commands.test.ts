@@ -37,6 +37,16 @@ describe('console: commands that sentences name', () => {
       ['/ops/events/17', '/ops/events/18'],
     ],
     [
+      'again: settled events replay 17 18. If',
+      'again: settle event 17 again…, settle event 18 again…. If',
+      ['/ops/events/17?open=replay-17#replay-17', '/ops/events/18?open=replay-18#replay-18'],
+    ],
+    [
+      'now: settled notices resend msg_17_8f14',
+      'now: send it again…',
+      ['/ops/notices/msg_17_8f14?open=resend-msg_17_8f14#resend-msg_17_8f14'],
+    ],
+    [
       'end this matter: settled attention end 5 --reason TEXT.',
       'end this matter: End it….',
       ['/ops/attention?open=end-5#end-5'],

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 /** The rows of the queue as a person reads them. */
-const ROWS = `[...document.querySelectorAll('#queue tbody tr:not(:has([colspan]))')].map((row) => {
+const ROWS = `[...document.querySelectorAll('#queue tbody tr')].map((row) => {
   const box = row.getBoundingClientRect();
   return { id: row.id, cells: [...row.children].map((cell) => cell.innerText), href: row.querySelector('a').getAttribute('href'), bottom: box.bottom, right: box.right };
 })`;
@@ -33,7 +33,7 @@ describe('console: the overview', () => {
     const groups = await groupsOf(settled());
     expect(rows).toHaveLength(seeded.matters);
     expect(rows.map(({ id }) => id).toSorted()).toEqual(
-      groups.map(({ kind, reason }) => `matter-${kind}-${reason ?? 'any'}`).toSorted(),
+      groups.map(({ kind, reason }) => `row-${kind}-${reason ?? 'any'}`).toSorted(),
     );
     const meanings = await tab.locator('#meanings').textContent();
     for (const { meaning } of groups) expect(meanings).toContain(meaning);
@@ -47,7 +47,7 @@ describe('console: the overview', () => {
     expect(cells.map(([head]) => head)).toContain('Dead');
     for (const [, right] of cells) expect(right).toBeLessThanOrEqual(360);
     for (const { kind, reason, sums, count } of groups) {
-      const row = rows.find(({ id }) => id === `matter-${kind}-${reason ?? 'any'}`);
+      const row = rows.find(({ id }) => id === `row-${kind}-${reason ?? 'any'}`);
       const [name, ...cells] = row?.cells ?? [];
       const [sum] = sums;
       expect(name).toBe(`${kind}${reason === null ? '' : `: ${reason}`}`.replaceAll('_', ' '));
