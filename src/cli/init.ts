@@ -10,7 +10,7 @@ import { defineCommand } from './command.ts';
 import { connect } from './connection.ts';
 import { check, checkLines, exitOfChecks } from './doctor.ts';
 import { CommandError } from './exit.ts';
-import { type InitPlan, isGiven, planFiles, refuseForeignFiles, refuseSecondTime, writeFiles } from './init_files.ts';
+import { type InitPlan, isGiven, planFiles, refuseSecondTime, writeFiles } from './init_files.ts';
 import { startHere } from './serve.ts';
 
 /** The command of the first hour: it makes a configuration, and shows whether settled works with it. */
@@ -34,8 +34,7 @@ export const init = defineCommand({
   usage: 'init',
   about: 'set up settled in this folder, and check it',
   details: [
-    'It writes .env, and a file in data/ for each secret. It replaces no file: a secret that is there is kept, and a folder',
-    'that has a .env is left as it is.',
+    'It writes .env, and a file in data/ for each secret. A folder that has one of them is left as it is.',
     '--service-url, --api-key-file and --public-url are needed, unless the environment has their settings.',
     'Last it starts settled for a moment, and shows what doctor finds.',
     'The exit code is 1 if all was written and settled does not start, or doctor found a failure; and 78 if an answer cannot',
@@ -64,7 +63,6 @@ async function setUp(options: InitOptions): Promise<Report> {
   // What the database and its log hold is for this user alone, as under `settled serve`.
   process.umask(0o077);
   refuseSecondTime();
-  refuseForeignFiles();
   const { inherited } = processEnvironment();
   const plan = planFiles(readAnswers(options, inherited), inherited);
   // Throws what a start would say of all settings together.

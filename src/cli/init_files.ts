@@ -1,15 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  constants,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { readSetting } from '../config/config.ts';
@@ -17,7 +7,7 @@ import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { CommandError } from './exit.ts';
 
-/** What `settled init` writes: `.env`, and a folder with one file for each secret. It replaces none that is there. */
+/** What `settled init` writes: `.env`, and a folder with one file for each secret. Neither may be there before. */
 
 const ENV_FILE = '.env';
 const FOLDER = 'data';
@@ -33,42 +23,15 @@ const SECRET_FILES = {
 } as const;
 type SecretName = keyof typeof SECRET_FILES;
 
-/** Throws `not_confirmed` if settled, or another program, has its settings in this folder. */
+/** Throws `not_confirmed` if something is there: settings of settled or of another program, or what another user has put there. */
 export function refuseSecondTime(): void {
-  if (lstatSync(ENV_FILE, { throwIfNoEntry: false }) === undefined) return;
+  const there = [ENV_FILE, FOLDER].find((path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined);
+  if (there === undefined) return;
   const message =
-    `${resolve(ENV_FILE)} exists, and nothing was changed. It is a text that you can edit; \`settled doctor\` checks a settled ` +
-    'that runs with it. To be asked again, move it away: the secrets in data/ are kept. For another shop, take another folder.';
+    `${resolve(there)} exists, and nothing was changed: settled is set up in a folder that has neither ${ENV_FILE} nor ` +
+    `${FOLDER}. Settings are texts that you can edit; \`settled doctor\` checks a settled that runs with them. To begin ` +
+    'anew, move both away; for another shop, take another folder.';
   throw new CommandError('not_confirmed', message);
-}
-
-const OTHERS_WRITE = constants.S_IWGRP | constants.S_IWOTH;
-
-/** Throws `answer_refused` if another user can write a secret that is there and would be kept: they would know it. */
-export function refuseForeignFiles(): void {
-  const ownId = process.geteuid?.();
-  const names = statSync(FOLDER, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(FOLDER) : [];
-  // Those beside a database as well: settled uses the key and the token that it finds.
-  const secrets = names.map((name) => `${FOLDER}/${name}`).filter(isSecret);
-  for (const path of [FOLDER, ...secrets].filter(() => ownId !== undefined)) {
-    const found = statSync(path, { throwIfNoEntry: false });
-    // Who made a link has chosen where it leads.
-    const isOthers = [found, lstatSync(path, { throwIfNoEntry: false })].some(
-      (one) => one !== undefined && one.uid !== ownId && one.uid !== 0,
-    );
-    // Who may write into the folder is corrected when the files are written.
-    const isOpen = found?.isFile() === true && (found.mode & OTHERS_WRITE) !== 0;
-    if (!isOthers && !isOpen) continue;
-    throw new CommandError(
-      'answer_refused',
-      `Another user can write ${resolve(path)}, and may have chosen what is in it. If you know what it says, make it yours ` +
-        '(chown, and chmod go-w); otherwise remove it. Nothing was changed.',
-    );
-  }
-}
-
-function isSecret(path: string): boolean {
-  return Object.values<string>(SECRET_FILES).includes(path) || /\.(key|operator-token)$/.test(path);
 }
 
 export type InitPlan = {
@@ -76,8 +39,6 @@ export type InitPlan = {
   readonly settings: Readonly<Record<string, string>>;
   /** Content of the files to write, by their path. */
   readonly secrets: ReadonlyMap<string, string>;
-  /** Paths of secrets that are there. */
-  readonly kept: readonly string[];
   /** The settings with each file's content in place of its path, as `readConfig` takes them. Never show them. */
   readonly environment: Environment;
 };
@@ -87,27 +48,18 @@ const key = () => randomBytes(32).toString('base64');
 
 /**
  * Plans what the answers, by the names of their settings, need. What the environment of the process gives is not written
- * again. Throws `answer_refused`.
+ * again.
  */
 export function planFiles(answers: Readonly<Record<string, string>>, inherited: Environment): InitPlan {
   const settings: Record<string, string> = {};
   const secrets = new Map<string, string>();
-  const kept: string[] = [];
   const environment: Record<string, string | undefined> = { ...inherited };
-  /** `given`: null if it is made, unless there is one. */
-  const setSecret = (name: SecretName, given: string | null, make = token) => {
+  const setSecret = (name: SecretName, value: string) => {
     if (isGiven(inherited, name)) return;
     const path = SECRET_FILES[name];
-    const there = readIfThere(path);
-    if (there === '' || (there !== undefined && given !== null && there !== given)) {
-      const message = `${resolve(path)} has another content, and no secret is replaced: if nothing needs it, remove it.`;
-      throw new CommandError('answer_refused', `${message} Nothing was changed.`);
-    }
-    const value = there ?? given ?? make();
     settings[`${name}_FILE`] = path;
+    secrets.set(path, value);
     environment[name] = value;
-    if (there === undefined) secrets.set(path, value);
-    else kept.push(path);
   };
   const isShared = isPostgres({ ...inherited, ...answers });
   for (const [name, value] of Object.entries(answers)) {
@@ -118,12 +70,12 @@ export function planFiles(answers: Readonly<Record<string, string>>, inherited: 
     }
   }
   if (isShared) {
-    setSecret('SETTLED_SECRETS_KEY', null, key);
-    setSecret('SETTLED_OPERATOR_TOKEN', null);
+    setSecret('SETTLED_SECRETS_KEY', key());
+    setSecret('SETTLED_OPERATOR_TOKEN', token());
   }
-  setSecret('SETTLED_SHOP_TOKEN', null);
-  if (isGiven(environment, 'SETTLED_SHOP_URL')) setSecret('SETTLED_SHOP_SECRET', null, () => `whsec_${key()}`);
-  return { settings, secrets, kept, environment };
+  setSecret('SETTLED_SHOP_TOKEN', token());
+  if (isGiven(environment, 'SETTLED_SHOP_URL')) setSecret('SETTLED_SHOP_SECRET', `whsec_${key()}`);
+  return { settings, secrets, environment };
 }
 
 export function isGiven(environment: Environment, name: string): boolean {
@@ -139,52 +91,31 @@ function isPostgres(environment: Environment): boolean {
   }
 }
 
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Writes secrets first and `.env` last, so that an interruption leaves no settings that name missing files. Returns the
- * paths. Throws `files_unwritable`.
- */
-export async function writeFiles({ settings, secrets, kept }: InitPlan): Promise<string[]> {
+/** Writes all, durably, or nothing. Returns the paths. Throws `files_unwritable`. */
+export async function writeFiles({ settings, secrets }: InitPlan): Promise<string[]> {
   const { syncPath } = await import('../store/sqlite/file.ts');
   const text = envText(settings);
   try {
-    mkdirSync(FOLDER, { recursive: true, mode: 0o700 });
-    chmodSync(FOLDER, 0o700);
-    for (const path of kept) restrict(path);
+    mkdirSync(FOLDER, { mode: 0o700 });
     for (const [path, secret] of secrets) writeNew(path, `${secret}\n`);
     // Makes the names of new files durable.
     syncPath(FOLDER);
+    // Last, so that no interruption leaves settings that name missing files.
     writeNew(ENV_FILE, text);
     syncPath('.');
     return [...secrets.keys(), ENV_FILE];
   } catch (error) {
     const { code, path = '.' } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
+    // Another process may be writing at the same time.
+    if (code !== 'EEXIST') for (const made of [ENV_FILE, FOLDER]) rmSync(made, { recursive: true, force: true });
     const message = `${resolve(path)} cannot be written (${code}). Run the command in a folder that this user may write.`;
     throw new CommandError('files_unwritable', message);
   }
 }
 
-/** For this user alone; a link, which may lead to a file of others, is left as it is. */
-function restrict(path: string): void {
-  if (!lstatSync(path).isSymbolicLink()) chmodSync(path, 0o600);
-}
-
-/** Leaves no part of a file if the disk is full. */
 function writeNew(path: string, text: string): void {
-  try {
-    writeFileSync(path, text, { flag: 'wx', mode: 0o600, flush: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(path, { force: true });
-    throw error;
-  }
+  writeFileSync(path, text, { flag: 'wx', mode: 0o600, flush: true });
 }
 
 const HEAD = '# Written by `settled init`. docs/configure.md lists all settings; each secret has a file of its own.';

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import fc from 'fast-check';
@@ -120,61 +120,29 @@ describe('cli: init writes what works', () => {
 });
 
 describe('cli: init where something is already', () => {
-  it('changes nothing if there is a .env, and keeps secrets but for an empty one and another API key', async () => {
-    const { folder, init, answers } = await prepare();
-    mkdirSync(join(folder, 'data'));
-    chmodSync(join(folder, 'data'), 0o755);
-    writeFileSync(join(folder, 'data/shop-token'), 'token-that-the-shop-has\n', { mode: 0o644 });
-    writeFileSync(join(folder, 'data/settled.db'), '');
-    writeFileSync(join(folder, '.env'), 'OTHER=1\n');
-    const refused = refusal(await init());
-    expect(refused).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
-    expect(refused.message).toMatch(/\.env exists, and nothing was changed/);
-    expect([contentOf(folder, '.env'), readdirSync(join(folder, 'data'))]).toEqual([
-      'OTHER=1',
-      ['settled.db', 'shop-token'],
-    ]);
-
-    rmSync(join(folder, '.env'));
-    for (const [file, text] of [
-      ['api-key', 'another-key'],
-      ['shop-token', ''],
-    ] as const) {
-      const before = file === 'shop-token' ? contentOf(folder, `data/${file}`) : null;
-      writeFileSync(join(folder, 'data', file), text);
-      const told = refusal(await init());
-      expect(told).toMatchObject({ code: 'answer_refused', exit: EXIT.configuration });
-      expect(told.message).toContain(`${join(folder, 'data', file)} has another content`);
-      expect([contentOf(folder, `data/${file}`), readdirSync(folder)]).toEqual([text, ['data']]);
-      if (before === null) rmSync(join(folder, 'data', file));
-      else writeFileSync(join(folder, 'data', file), `${before}\n`);
-    }
-
-    rmSync(join(folder, 'data/settled.db'));
-    const end = await init();
-    expect(end).toMatchObject({ code: EXIT.ok, stderr: '' });
-    expect(JSON.parse(end.stdout)).toMatchObject({ files: ['data/api-key', '.env'] });
-    expect(contentOf(folder, 'data/shop-token')).toBe('token-that-the-shop-has');
-    expect([modeOf(join(folder, 'data')), modeOf(join(folder, 'data/shop-token'))]).toEqual([0o700, 0o600]);
-    // Without .env, with the store and the same API key.
-    rmSync(join(folder, '.env'));
-    const again = await init({ 'api-key-file': answers['api-key-file'] ?? '' });
-    expect(JSON.parse(again.stdout)).toMatchObject({ files: ['.env'] });
-  });
-
-  it('leaves the files alone to which links in the folder lead', async () => {
+  it.each([
+    ['a .env', '.env'],
+    ['a folder of secrets, perhaps of another user', 'data'],
+    ['a link to one', 'data ->'],
+  ])('changes nothing if there is %s', async (_, name) => {
     const { folder, init } = await prepare();
     const others = testFolder();
-    mkdirSync(join(folder, 'data'));
-    writeFileSync(join(others, 'key'), API_KEY);
-    chmodSync(join(others, 'key'), 0o644);
-    symlinkSync(join(others, 'key'), join(folder, 'data/api-key'));
-    symlinkSync(join(others, 'none'), join(folder, '.env'));
-    expect(refusal(await init()).code).toBe('not_confirmed');
-    expect(readdirSync(others)).toEqual(['key']);
-    rmSync(join(folder, '.env'));
-    expect((await init()).code).toBe(EXIT.ok);
-    expect([modeOf(join(others, 'key')), contentOf(others, 'key')]).toEqual([0o644, API_KEY]);
+    const [path = ''] = name.split(' ');
+    if (path === '.env') writeFileSync(join(folder, path), 'OTHER=1\n');
+    else if (name === path) mkdirSync(join(folder, path));
+    else symlinkSync(others, join(folder, path));
+    const refused = refusal(await init());
+    expect(refused).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
+    expect(refused.message).toContain(`${join(folder, path)} exists, and nothing was changed`);
+    expect([readdirSync(folder), readdirSync(others)]).toEqual([[path], []]);
+  });
+
+  it('says so if the folder cannot be written', async () => {
+    const { answers, environment } = await prepare();
+    const given = Object.entries(answers).flatMap(([name, value]) => [`--${name}`, value]);
+    const refused = refusal(await runIn('/proc', ['init', '--json', ...given], environment));
+    expect(refused).toMatchObject({ code: 'files_unwritable', exit: EXIT.notAllowed });
+    expect(refused.message).toMatch(/^\/proc\/data cannot be written \(E\w+\)/);
   });
 });
 
