@@ -37,7 +37,6 @@ const installation = z
     keepBodiesDays: z.number().describe('For how long bytes of deliveries and names of customers are kept.'),
     publicUrl: z.string().describe('Where the service delivers to.'),
     shopUrl: z.string().nullable().describe('Where notices go: without its path, which may be a secret.'),
-    hasApi: z.boolean().describe("Whether the service's API is configured."),
     apiUrl: z.string().nullable().describe("Where the service's API is; null if none is configured."),
     apiSlots: field.count.describe('Requests a minute of the API budget.'),
     toleranceSeconds: field.count.describe('How old a delivery may be.'),
@@ -52,7 +51,7 @@ export const showInstallation = operation({
   description: 'It sends no request and changes nothing. `/v1/admin/doctor` finds out whether all of it works.',
   answers: ok('What is installed.', { installation }),
   answer: async (options) => {
-    const { store, storeAddress, storeName, storeId, clock, keyring, secretsKeyPlace, keepBodiesMs, asking } = options;
+    const { store, storeAddress, storeName, storeId, clock, keyring, secretsKeyPlace, keepBodiesMs } = options;
     const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
     return {
       installation: {
@@ -76,7 +75,6 @@ export const showInstallation = operation({
         keepBodiesDays: keepBodiesMs / 86_400_000,
         publicUrl: options.publicUrl,
         shopUrl: options.shopAddress,
-        hasApi: asking !== null,
         apiUrl: options.apiUrl,
         apiSlots: options.apiSlots,
         toleranceSeconds: options.toleranceSeconds,

@@ -112,7 +112,7 @@ export type Filter = {
   value: string;
   /** Choices by value, in addition to "any". Without them, the filter is a text field. */
   options?: Readonly<Record<string, string>>;
-  type?: 'text' | 'search' | 'date' | 'datetime-local';
+  type?: 'text' | 'search' | 'date';
   hint?: string;
   /** What is wrong with the value. */
   problem?: string | null;

@@ -2,16 +2,14 @@ import type { Request } from 'express';
 import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import { listEvents } from '../api/events.ts';
 import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } from '../api/service_state.ts';
-import { concernOf } from '../domain/matter.ts';
-import { matterWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage, ORDER_FILTER, orderLink } from './listing.ts';
-import { age, badge, count, duration, lasting, prose, time, whole } from './values.ts';
-import { type ConsoleOptions, hrefOf, type View } from './view.ts';
+import { age, badge, count, duration, prose, time, whole } from './values.ts';
+import type { ConsoleOptions, View } from './view.ts';
 
 /** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
 
@@ -29,7 +27,6 @@ export async function showService(options: ConsoleOptions, view: View): Promise<
   ]);
   const canAsk = options.asking !== null;
   const content = html`<p class="lead">${summary(view, stats, canAsk)}</p>
-${matters(view, stats)}
 <section><h2>Asked next</h2>${classes(stats)}${queue(view, next)}</section>
 <section><h2>On schedule</h2><p class="soft">settled asks about each link now and then if it hears nothing.</p>${schedule(view, next)}</section>
 <section><h2>Links that settled is opening</h2><p class="soft">${inOpening(stats)}</p>${openings(view, next)}</section>`;
@@ -48,25 +45,6 @@ function summary(view: View, { api, checks }: StatsDocument, canAsk: boolean): H
 }
 
 const LINKS = { one: 'link', many: 'links' };
-
-/** What of all that needs a person is about the service: a refused key, doubtful answers, links that are not as they should be. */
-function matters(view: View, { matters: all }: StatsDocument): Html | null {
-  const ours = all.filter(({ kind }) => ['service', 'link'].includes(concernOf(kind) ?? ''));
-  if (ours.length === 0) return null;
-  return html`<section><h2>Needs attention</h2>${table({
-    caption: 'Matters about the service',
-    columns: [
-      {
-        head: 'Matter',
-        cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${matterWords(kind)}</a>`,
-      },
-      { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
-      { head: 'Oldest has waited', cell: ({ oldestAt }) => lasting(view, oldestAt) },
-    ],
-    rows: ours,
-    rowId: ({ kind }) => kind,
-  })}</section>`;
-}
 
 const CLASS_WORDS: Readonly<Record<string, string>> = {
   confirm: 'doubts about money',

@@ -28,14 +28,14 @@ ${actions(view, installation)}
 }
 
 function facts({ environment }: View, installation: InstallationDocument): Html {
-  const { version, node, publicUrl, shopUrl, hasApi, apiSlots, toleranceSeconds, currency } = installation;
+  const { version, node, publicUrl, shopUrl, apiUrl, apiSlots, toleranceSeconds, currency } = installation;
   return definitions([
     ['Version', version],
     ['Node', node],
     ['Environment', environment === null ? null : badge(environment, 'wait')],
     ['The service delivers to', html`<code>${publicUrl}</code>`],
     ['Notices go to', shopUrl === null ? 'the feed alone' : html`<code>${shopUrl}</code>`],
-    ["The service's API", hasApi ? `${whole(apiSlots)} requests a minute` : 'is not configured'],
+    ["The service's API", apiUrl === null ? 'is not configured' : `${whole(apiSlots)} requests a minute`],
     ['Deliveries may be', `${duration(toleranceSeconds * 1000)} old`],
     ['Currency', currency],
   ]);
@@ -75,10 +75,10 @@ function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
   });
 }
 
-function actions(view: View, { store, hasApi }: InstallationDocument): Html | null {
+function actions(view: View, { store, apiUrl }: InstallationDocument): Html | null {
   if (!mayDo(view, 'operator')) return null;
   const forms = [
-    ...(hasApi ? [catchUp(view)] : []),
+    ...(apiUrl === null ? [] : [catchUp(view)]),
     ...(mayDo(view, 'admin') && store.engine === 'sqlite' ? [backup(view)] : []),
     ...(mayDo(view, 'admin') ? [rotation(view)] : []),
   ];
