@@ -20,8 +20,11 @@ export function alertTrouble({ name, failingSinceMs }: AlertState): string {
 
 /** What a channel took last and answered last, and what it has still to take. */
 export function explainChannel({ takenAtMs, answer, fault, failingSinceMs, hasMessage, waiting }: AlertState): string {
-  const took = takenAtMs === null ? 'no message so far, tests apart' : `it took its last message at ${iso(takenAtMs)}`;
-  const said = answer === null || answer === '' ? '' : ` and answered last: ${answer}`;
+  const took =
+    takenAtMs === null
+      ? 'tests apart, it has taken no message so far'
+      : `it took its last message at ${iso(takenAtMs)}`;
+  const said = answer === null || answer === '' ? '' : `, and answered last: ${answer}`;
   const test = takenAtMs === null ? '. To try it: settled alert --test' : '';
   const since = failingSinceMs === null ? '' : ` since ${iso(failingSinceMs)}`;
   const fails =

@@ -170,7 +170,7 @@ describe('alerts', () => {
     const { checks } = (await settled.api('/v1/admin/doctor?probe=false')).body;
     expect(checks.find(({ name }: { name: string }) => name === 'alerts: mail')).toMatchObject({
       status: 'ok',
-      detail: expect.stringMatching(/^it took its last message at 2030.* and answered last: 250 .*queued as 2/),
+      detail: expect.stringMatching(/^it took its last message at 2030.*, and answered last: 250 .*queued as 2/),
     });
     const metrics = (await settled.api('/metrics')).body;
     expect(metrics).toContain('settled_alerts_failing{channel="url"} 1');
