@@ -96,14 +96,16 @@ async function openAndEnd(replicas: Replicas, n: number): Promise<void> {
   if (!isHeld) await send('pl_of_another', `evt_other_${n}`, '100.00');
   let isFound = false;
   await replicas.untilDone(async (one) => {
-    const { attention } = (await one.api(`/v1/attention?kind=${isHeld ? 'hold' : 'link_mismatch'}&limit=200`)).body;
-    const mine = attention.find((matter: { reference: string }) => matter.reference === reference);
+    const path = isHeld ? `/v1/orders/${reference}` : `/v1/attention?kind=link_mismatch&limit=${3 * AT_ONCE}`;
+    const { order, attention = [] } = (await one.api(path)).body;
+    const id = attention.find((matter: { reference: string }) => matter.reference === reference)?.id;
+    const isOpen = isHeld ? order.state === 'held' : id !== undefined;
     // A process that was killed may have ended it.
-    if (mine === undefined) return isFound ? true : null;
+    if (!isOpen) return isFound ? true : null;
     isFound = true;
-    const path = isHeld ? `/v1/orders/${reference}/resolve` : `/v1/attention/${mine.id}/end`;
-    const body = isHeld ? { decision: 'accept', reason: 'seen' } : { reason: 'seen' };
-    const { status } = await one.api(path, body);
+    const { status } = isHeld
+      ? await one.api(`${path}/resolve`, { decision: 'accept', reason: 'seen' })
+      : await one.api(`/v1/attention/${id}/end`, { reason: 'seen' });
     return status === 200 || status === 409 || status === 404 ? true : null;
   });
 }

@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_681,
+  lines: 43_684,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -28,7 +28,7 @@ const LIMITS = {
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
   linesOfTests: 70_400,
-  linesOfProofs: 11_796,
+  linesOfProofs: 11_798,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_160,
   filesToAPaidOrder: 15,
