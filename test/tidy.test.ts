@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_684,
+  lines: 43_650,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_400,
+  linesOfTests: 70_396,
   linesOfProofs: 11_798,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_160,
@@ -111,7 +111,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/'],
   },
   'src/store/sqlite/': { code: ['src/store/', 'src/domain/', 'src/work/memory.ts'], types: [] },
-  'src/store/': { code: ['src/store/', 'src/domain/', 'src/work/latest.ts'], types: [] },
+  'src/store/': { code: ['src/store/', 'src/domain/', 'src/work/latest.ts', 'src/work/signal.ts'], types: [] },
   'src/receive/': {
     code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'],
     types: ['src/store/', 'src/secrets/'],

@@ -4,6 +4,7 @@ import { type Fault, LinkFault, transientFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { KeptReason } from '../vocabulary.ts';
+import { openSemaphore } from '../work/signal.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
 import { type DeliveryOptions, type EndedDelivery, takeDelivery } from './record.ts';
@@ -209,18 +210,8 @@ const UNREAD_LOOK_UPS_MAX = 4;
 
 /** Looks the link up after the answer, so that the answer takes the same time whether the token names a link or not. */
 function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): NoteUnread {
-  let lookingUp = 0;
-  async function find(token: string): Promise<LinkCredentials | null> {
-    if (lookingUp >= UNREAD_LOOK_UPS_MAX) return null;
-    lookingUp++;
-    try {
-      return await credentials.find({ token });
-    } catch {
-      return null;
-    } finally {
-      lookingUp--;
-    }
-  }
+  const lookUps = openSemaphore(UNREAD_LOOK_UPS_MAX, { waitingMax: 0, refusal: tooMany });
+  const find = (token: string) => lookUps.hold(() => credentials.find({ token })).catch(() => null);
   return async ({ method, headers }, token, reason) => {
     const isToken = token !== undefined && TOKEN.test(token);
     const link = isToken ? (credentials.cachedByToken(token) ?? (await find(token))) : null;
@@ -250,40 +241,13 @@ export type FindLink = (by: { token: string } | { linkId: string }) => Promise<L
  * A link that a delivery named before, and every other call of the store, never waits behind them.
  */
 export function openFindLink(credentials: Credentials): FindLink {
-  const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
-  let underWay = 0;
-
-  /** Gives the place to the look-up that has waited longest. */
-  function leave(): void {
-    const next = waiting.shift();
-    if (next === undefined) underWay--;
-    else next.enter();
-  }
-
-  /**
-   * If too many look-ups wait, the one that has waited longest fails. Refusing new ones instead would shut out every
-   * new link while others keep the queue full.
-   */
-  async function enter(): Promise<void> {
-    if (underWay < UNDER_WAY_MAX) {
-      underWay++;
-      return;
-    }
-    if (waiting.length >= WAITING_MAX) waiting.shift()?.refuse(tooMany());
-    await new Promise<void>((enter, refuse) => waiting.push({ enter, refuse }));
-  }
-
+  const lookUps = openSemaphore(UNDER_WAY_MAX, { waitingMax: WAITING_MAX, refusal: tooMany });
   return async (by) => {
     const isToken = 'token' in by;
     const cached = isToken ? credentials.cachedByToken(by.token) : credentials.cachedByLinkId(by.linkId);
     if (cached !== undefined) return cached;
     if (credentials.knows(isToken ? by.token : by.linkId)) return credentials.find(by);
-    await enter();
-    try {
-      return await credentials.find(by);
-    } finally {
-      leave();
-    }
+    return lookUps.hold(() => credentials.find(by));
   };
 }
 

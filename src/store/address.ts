@@ -51,8 +51,11 @@ type Parameter = { values: RegExp; remedy?: string };
  * other values: it would take `allow` as no encryption at all.
  */
 const PARAMETERS: Readonly<Record<string, Parameter>> = {
-  host: { values: /^/ },
-  port: { values: /^/ },
+  host: {
+    values: /^[^,]*$/,
+    remedy: 'one host here; several go before the question mark: postgres://user@one,two/database',
+  },
+  port: { values: /^[^,]*$/, remedy: 'one port here; several go before the question mark' },
   user: { values: /^/ },
   password: { values: /^/ },
   sslmode: {
@@ -98,25 +101,9 @@ const SERVERS_MAX = 9;
 /** Splits a list of servers, which libpq allows, into one URL each: the driver would take it for one server's name. */
 function urlsOfServers(url: string): string[] {
   const [, before = '', hosts = '', after = ''] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
-  const urls = hosts.includes(',') ? hosts.split(',').map((host) => `${before}${host}${after}`) : [url];
-  if (urls.length > 1 && hosts.split(',').some((host) => host === '')) throw new Error(NO_HOST);
-  const given = new URLSearchParams(url.split('?')[1]);
-  const [names, ports] = ['host', 'port'].map((name) => (given.get(name) ?? '').split(','));
-  if (names === undefined || ports === undefined || names.length < 2) return urls;
-  if (urls.length > 1) throw new Error('names servers before and after its question mark: name them in one place');
-  if (ports.length > 1 && ports.length !== names.length) throw new Error('must say one port, or one for each host');
-  // libpq then allows an empty host in the URL; `URL` does not.
-  const whole = `${before}${hosts === '' ? 'localhost' : hosts}${after}`;
-  return names.map((name, at) => urlWith(whole, name, ports[at] ?? ports[0] ?? ''));
-}
-
-function urlWith(url: string, host: string, port: string): string {
-  if (host === '') throw new Error(NO_HOST);
-  const parsed = URL.parse(url);
-  if (parsed === null) throw new Error(NO_ADDRESS);
-  parsed.searchParams.set('host', host);
-  if (port !== '') parsed.searchParams.set('port', port);
-  return parsed.href;
+  if (!hosts.includes(',')) return [url];
+  if (hosts.split(',').some((host) => host === '')) throw new Error(NO_HOST);
+  return hosts.split(',').map((host) => `${before}${host}${after}`);
 }
 
 const NO_HOST = 'names no host: write postgres://user:password@host:5432/database';

@@ -52,3 +52,38 @@ export function openSignal(clock: Pick<Clock, 'after'>) {
     },
   };
 }
+
+/** Admits a number of holders at once. */
+export type Semaphore = { hold<T>(work: () => Promise<T>): Promise<T> };
+
+/**
+ * Others wait their turn in the order of arrival. If more than `waitingMax` wait, the one that has waited longest fails:
+ * refusing new ones instead would shut out all of them while others keep the queue full.
+ */
+export function openSemaphore(
+  max: number,
+  { waitingMax, refusal }: { waitingMax: number; refusal: () => Error } = NEVER_REFUSES,
+): Semaphore {
+  const waiting: PromiseWithResolvers<void>[] = [];
+  let taken = 0;
+  return {
+    hold: async (work) => {
+      if (taken < max) taken++;
+      else {
+        const turn = Promise.withResolvers<void>();
+        waiting.push(turn);
+        if (waiting.length > waitingMax) waiting.shift()?.reject(refusal());
+        await turn.promise;
+      }
+      try {
+        return await work();
+      } finally {
+        const next = waiting.shift();
+        if (next === undefined) taken--;
+        else next.resolve();
+      }
+    },
+  };
+}
+
+const NEVER_REFUSES = { waitingMax: Number.POSITIVE_INFINITY, refusal: () => new Error('too many wait') };

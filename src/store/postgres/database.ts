@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
+import { openSemaphore, type Semaphore } from '../../work/signal.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../contract.ts';
 import type { Answer, Transaction } from '../transaction.ts';
 import { ServerConnection } from './connection.ts';
@@ -234,25 +235,4 @@ export class Database {
       client.release(!isUsable);
     }
   }
-}
-
-/** Admits a number of holders at once. Others wait their turn in the order of arrival. */
-type Semaphore = { hold<T>(work: () => Promise<T>): Promise<T> };
-
-function openSemaphore(max: number): Semaphore {
-  const waiting: (() => void)[] = [];
-  let taken = 0;
-  return {
-    hold: async (work) => {
-      if (taken < max) taken++;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
-      try {
-        return await work();
-      } finally {
-        const next = waiting.shift();
-        if (next === undefined) taken--;
-        else next();
-      }
-    },
-  };
 }
