@@ -106,10 +106,11 @@ describe('cli: verify', () => {
   });
 
   const RIGHT = 'Apart from that the signature is right';
+  const TIME = /names a time \(`t=`\) that does not stand alone before a code/;
   it.each<[string, string, RegExp, string | undefined]>([
     ['empty', '', /is empty/, undefined],
-    ['named', `x-service-signature: ${hex()}`, /begins with the header's name/, RIGHT],
-    ['quoted', `"${hex()}"`, /in quotation marks/, RIGHT],
+    ['named', `x-service-signature: ${hex()}`, /give what follows the colon/, RIGHT],
+    ['quoted', `"${hex()}"`, /without quotation marks/, RIGHT],
     ['cut', hex().slice(0, 60), /has 60 hexadecimal digits, and HMAC-SHA256 has 64: it is cut/, undefined],
     [
       'of SHA-512',
@@ -118,12 +119,12 @@ describe('cli: verify', () => {
       undefined,
     ],
     ['of an unknown prefix', `hmac=${hex()}`, /has the prefix `hmac=`/, RIGHT],
-    ['encoded twice', Buffer.from(hex()).toString('base64'), /encoded twice/, RIGHT],
-    ['of the name of another brand', `X-Acme-Signature: ${hex()}`, /begins with the header's name/, RIGHT],
-    ['of a time in seconds', `t=1760000000,v1=${hex()}`, /another time \(`t=`\) than/, RIGHT],
-    ['of a time after the code', `v1=${hex()},t=${TIMESTAMP}`, /behind a code: it must stand first/, RIGHT],
-    ['of two times', `t=${TIMESTAMP},t=${TIMESTAMP},v1=${hex()}`, /more than once/, RIGHT],
-    ['of a time alone', `t=${TIMESTAMP}`, /and no code/, undefined],
+    ['encoded twice', Buffer.from(hex()).toString('base64'), /base64 of 64 bytes/, RIGHT],
+    ['of the name of another brand', `X-Acme-Signature: ${hex()}`, /give what follows the colon/, RIGHT],
+    ['of a time in seconds', `t=1760000000,v1=${hex()}`, TIME, RIGHT],
+    ['of a time after the code', `v1=${hex()},t=${TIMESTAMP}`, TIME, RIGHT],
+    ['of two times', `t=${TIMESTAMP},t=${TIMESTAMP},v1=${hex()}`, TIME, RIGHT],
+    ['of a time alone', `t=${TIMESTAMP}`, TIME, undefined],
     ['a list of nine', Array(9).fill(hex()).join(' '), /in 9 parts/, RIGHT],
     ['a word', 'signature', /base64 of 6 bytes/, undefined],
   ])('a signature header that is %s is malformed, and says how', (_how, signature, words, remark) => {
@@ -137,11 +138,10 @@ describe('cli: verify', () => {
   it.each([
     ['1760000000', /has 10 digits, so it seems to be in seconds/],
     ['1760000000000000', /16 digits, so it seems to be in microseconds/],
-    ['1760000000.000', /has a fraction/],
-    ['-1760000000000', /has a sign/],
-    ['2025-10-09T08:53:20Z', /is a date in words/],
-    ['x-service-timestamp: 1760000000000', /begins with the header's name/],
-    ['now', /does not consist of digits/],
+    ['1760000000.000', /does not consist of digits/],
+    ['-1760000000000', /does not consist of digits/],
+    ['2025-10-09T08:53:20Z', /does not consist of digits/],
+    ['x-service-timestamp: 1760000000000', /without the name of the header/],
   ])('the timestamp %s is malformed, and says how', (timestamp, words) => {
     const found = capture({ timestamp, signature: hex({ timestamp }) });
     expect(found).toMatchObject({ authentic: false, verdict: 'malformed_timestamp' });
