@@ -24,6 +24,13 @@ const CALLS_MIN = 0.01;
 const BEGIN_MS = 2_000;
 const WRITTEN_WITHIN_MS = 30_000;
 
+/** A channel of alerts, which has nothing to tell: it must add nothing to a delivery. */
+const WITH_ALERTS = {
+  SETTLED_ALERT_URL: 'http://127.0.0.1:9/alerts',
+  SETTLED_ALERT_SECRET: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
+  SETTLED_ALERT_ALLOW_PRIVATE: 'true',
+};
+
 /** A statement or function and what it costs for each delivery. */
 type Cost = { name: string; calls: number; micros: number };
 
@@ -35,7 +42,7 @@ export async function runProfile(options: RunOptions): Promise<Found> {
   const range = { from: 0, count: enoughFor(options) };
   onProgress('registering links');
   registerLinks(workspace.path('profiled.db'), range);
-  const settings = { NODE_OPTIONS: `--import ${PROBE}`, BENCH_PROFILE: folder };
+  const settings = { ...WITH_ALERTS, NODE_OPTIONS: `--import ${PROBE}`, BENCH_PROFILE: folder };
   const starting = startSettled(workspace.log, workspace.path('profiled.db'), settings);
   const { figures, probed } = await withServer(starting, async (server) => {
     onProgress('profiling');
