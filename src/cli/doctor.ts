@@ -23,8 +23,8 @@ export const doctor = defineCommand({
   details: [
     'The exit code is 1 if something is failing, 69 if the server, or with --store PostgreSQL, cannot be reached.',
     '--store needs no server: it looks at the database or the disk, applies the migrations in a schema or a file of its own,',
-    'takes an order through that, and removes it. It may run beside replicas that serve, and ends at the first check that',
-    'fails. docs/postgres.md describes the checks.',
+    'tries it, and removes it. It may run beside replicas that serve, and ends at the first check that fails.',
+    'docs/postgres.md describes the checks.',
   ],
   examples: ['settled doctor', 'settled doctor --store'],
   options: { store: { about: 'try what settled needs of SETTLED_STORE, without a running server' } },

@@ -92,7 +92,7 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
 }
 
 /**
- * Takes an order through a store of its own beside the one that is named; replicas may serve meanwhile. It removes what
+ * Tries a store of its own beside the one that is named; replicas may serve meanwhile. It removes what
  * it makes. Faults: those of connecting.
  */
 export async function probeStore(options: TrialOptions): Promise<Tried[]> {

@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
-import { DegradedError, openingOf, type TrialOptions, type Tried, tryOrder, trySteps } from '../trial.ts';
+import { DegradedError, openingOf, type TrialOptions, type Tried, trySteps, tryStore } from '../trial.ts';
 import { inspect, onConnection, type ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
 import { refuseOthersTables, TABLES } from './open.ts';
@@ -10,7 +10,7 @@ import { openPostgresStore } from './store.ts';
 type Options = TrialOptions & { address: PostgresAddress; direct: PostgresAddress | null };
 
 /**
- * Looks at the server, the role and the way to them; then takes an order through a schema of this run, which it removes.
+ * Looks at the server, the role and the way to them; then opens a store in a schema of this run, which it removes.
  * Faults: those of connecting.
  */
 export async function probePostgres(options: Options): Promise<Tried[]> {
@@ -33,7 +33,7 @@ export async function probePostgres(options: Options): Promise<Tried[]> {
       ['server', () => onServer(server, (client) => look(client, trustsStorage))],
       ['rights', () => onServer(direct, makeOnce)],
       ['sessions', () => assertKeepsSession(direct)],
-      ['order', () => tryOrder(open, options)],
+      ['store', () => tryStore(open, options)],
     ],
     (error) => whyOf(error, address.name),
   );

@@ -1,13 +1,13 @@
 import { existsSync, lstatSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { DegradedError, openingOf, type TrialOptions, type Tried, tryOrder, trySteps } from '../trial.ts';
+import { DegradedError, openingOf, type TrialOptions, type Tried, trySteps, tryStore } from '../trial.ts';
 import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
 import { refuseForeign, refuseMoved } from './identity.ts';
 
 /**
- * Takes an order through a store in a folder beside the database, which it removes again. It only reads the database
- * itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
+ * Opens a store in a folder beside the database, which it removes again. It only reads the database itself, so that it
+ * does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
  */
 export async function probeSqlite(options: TrialOptions & { path: string }): Promise<Tried[]> {
   const { path, stopped } = options;
@@ -22,7 +22,7 @@ export async function probeSqlite(options: TrialOptions & { path: string }): Pro
     [
       ['database', () => findDatabase(path)],
       ['file system', () => findFileSystem(folder)],
-      ['order', () => tryOrder(open, options)],
+      ['store', () => tryStore(open, options)],
     ],
     (error) => (asOpenFault(error, path) as Error).message,
   );
