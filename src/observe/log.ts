@@ -104,9 +104,7 @@ export function logChange(log: Log, change: Change): void {
 }
 
 const COUNT_EVERY_MS = 1_000;
-/** The most refusals a second that get a separate line. */
-const SEPARATE_MAX = 10;
-/** The most further orders that the shared line names. */
+/** The most orders that a line names. */
 const NAMED_MAX = 40;
 
 /** A delivery that was refused or not recorded. */
@@ -119,54 +117,34 @@ type Refusal = {
   fault?: unknown;
 };
 
-/**
- * Logs refusals so that each order can be found, while a flood costs a few lines a second. The first refusal of an
- * order for a reason gets its own line now; all others of that second share one line, with counts.
- */
+/** Logs refusals so that orders can be found, while a flood costs few lines: one a second for each reason. */
 export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
-  const none = () => ({ logged: new Set<string>(), counts: new Map<string, number>(), orders: new Set<string>() });
-  let isTimed = false;
-  let found = none();
-  let foundFault: unknown;
+  let found = new Map<string, { count: number; orders: Set<string>; fault: unknown }>();
 
   function flush(): void {
-    const { counts, orders } = found;
-    const fault = foundFault;
-    isTimed = false;
-    found = none();
-    foundFault = undefined;
-    if (counts.size === 0) return;
-    const named = orders.size > 0 ? { orders: [...orders] } : {};
-    const line = { counts: Object.fromEntries(counts), ...named, ...(fault === undefined ? {} : { fault }) };
-    log.warn(line, 'deliveries refused as not authentic, or not recorded');
-  }
-
-  /** Returns whether it logged a separate line. */
-  function logSeparately({ reason, order, fault }: Refusal): boolean {
-    const key = `${reason} ${order}`;
-    if (order === undefined || found.logged.size >= SEPARATE_MAX || found.logged.has(key)) return false;
-    found.logged.add(key);
-    log.warn(
-      { order, reason, ...(fault === undefined ? {} : { fault }) },
-      reason === 'stale'
-        ? 'a delivery was stamped too early or too late, and was not believed'
-        : 'a delivery was refused, or not recorded',
-    );
-    return true;
+    const all = found;
+    found = new Map();
+    for (const [reason, { count, orders, fault }] of all) {
+      const [order, ...more] = orders;
+      const named = order === undefined ? {} : more.length === 0 ? { order } : { orders: [order, ...more] };
+      log.warn(
+        { ...named, reason, count, ...(fault === undefined ? {} : { fault }) },
+        reason === 'stale'
+          ? 'deliveries were stamped too early or too late, and were not believed'
+          : 'deliveries were refused, or not recorded',
+      );
+    }
   }
 
   return {
-    add: (refusal: Refusal, count = 1) => {
-      if (!isTimed) clock.after(COUNT_EVERY_MS, flush);
-      isTimed = true;
-      if (logSeparately(refusal)) return;
-      const { reason, order, fault } = refusal;
-      const { counts, orders } = found;
-      counts.set(reason, (counts.get(reason) ?? 0) + count);
-      if (order !== undefined && orders.size < NAMED_MAX) orders.add(order);
-      foundFault ??= fault;
+    add: ({ reason, order, fault }: Refusal, count = 1) => {
+      if (found.size === 0) clock.after(COUNT_EVERY_MS, flush);
+      const one = found.get(reason) ?? { count: 0, orders: new Set(), fault };
+      found.set(reason, one);
+      one.count += count;
+      if (order !== undefined && one.orders.size < NAMED_MAX) one.orders.add(order);
     },
-    /** Logs the counts now. */
+    /** Logs them now. */
     flush,
   };
 }

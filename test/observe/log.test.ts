@@ -238,7 +238,7 @@ describe('log: of a serving process', () => {
     const conflict = paymentEvent({ id: 'evt_1', linkId: 'pl_of_another', paymentId: 'pay_canary' });
     expect(await send(address, conflict, signedHeaders(link.webhookSecret, conflict))).toBe(200);
     await eventually(() => {
-      for (const words of ['cannot be settled', 'not authentic', 'another link', 'different contents']) {
+      for (const words of ['cannot be settled', 'were refused', 'another link', 'different contents']) {
         expect(serving.stdout()).toContain(words);
       }
     });

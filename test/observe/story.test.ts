@@ -108,8 +108,8 @@ describe('log: refused deliveries', () => {
     const { log, lines } = readableLog();
     const settled = await startTestApp({ log, engine: 'sqlite' });
     await refuseEach(settled);
-    const refused = { level: 'warn', msg: 'a delivery was refused, or not recorded' };
-    const late = 'a delivery was stamped too early or too late, and was not believed';
+    const refused = { level: 'warn', msg: 'deliveries were refused, or not recorded' };
+    const late = 'deliveries were stamped too early or too late, and were not believed';
     await eventually(() => {
       const own = lines.filter(({ order, level }) => order !== undefined && level === 'warn');
       expect(own).toMatchObject([
