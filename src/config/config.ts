@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { terminalFault } from '../fault.ts';
-import { nearest } from '../terminal/failure.ts';
+import { nearest, whyUnreadable } from '../terminal/failure.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
 import { parseApiKey, Unfit } from './parsers.ts';
@@ -125,20 +125,13 @@ export function readSetting<T>(environment: Environment, { name, fallback, parse
   }
 }
 
-const UNREADABLE: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'this user may not read it',
-};
-
 function readValue(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
     // The operator may have given the value itself instead of its file.
     const shown = isAbsolute(file) || file.startsWith('.') || file.length <= SHOWN_MAX ? file : 'its file';
-    throw new Error(`cannot be read from ${shown}: ${UNREADABLE[code] ?? code}`);
+    throw new Error(`cannot be read from ${shown}: it ${whyUnreadable(error)}`);
   }
 }
 

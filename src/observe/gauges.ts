@@ -154,34 +154,28 @@ function mattersGauge(gauge: NewGauge): (now: Stats) => void {
 function connectionGauges(registers: [Registry], gauge: NewGauge, { connections }: Sources): () => void {
   const open = gauge('settled_connections', 'Open connections, by listener.', ['listener']);
   const most = gauge('settled_connections_max', 'How many of them there may be.', ['listener']);
-  const closed = shownCounter(registers, 'why', {
-    name: 'settled_connections_closed_total',
-    help: 'Connections that were closed early, by listener and reason.',
-  });
-  const unreadable = shownCounter(registers, 'kind', {
-    name: 'settled_connections_unreadable_total',
-    help: 'Connections that sent what settled does not read, by listener and kind.',
-  });
+  const counter = (name: string, help: string, label: string) =>
+    new Counter({ name, help, labelNames: ['listener', label], registers });
+  const closed = counter(
+    'settled_connections_closed_total',
+    'Connections that were closed early, by listener and reason.',
+    'why',
+  );
+  const unreadable = counter(
+    'settled_connections_unreadable_total',
+    'Connections that sent what settled does not read, by listener and kind.',
+    'kind',
+  );
   return () => {
+    // The listeners count: each scrape shows their counts.
+    closed.reset();
+    unreadable.reset();
     for (const [listener, counts] of Object.entries(connections)) {
       const now = counts();
       open.set({ listener }, now.open);
       most.set({ listener }, now.max);
-      closed(listener, now.closed);
-      unreadable(listener, now.unreadable);
-    }
-  };
-}
-
-/** Makes a counter that shows, in each scrape, what was counted elsewhere. */
-function shownCounter(registers: [Registry], label: string, { name, help }: { name: string; help: string }) {
-  const counter = new Counter({ name, help, labelNames: ['listener', label], registers });
-  const shown = new Map<string, number>();
-  return (listener: string, counts: Readonly<Record<string, number>>): void => {
-    for (const [value, count] of Object.entries(counts)) {
-      const key = `${listener} ${value}`;
-      counter.inc({ listener, [label]: value }, count - (shown.get(key) ?? 0));
-      shown.set(key, count);
+      for (const [why, count] of Object.entries(now.closed)) closed.inc({ listener, why }, count);
+      for (const [kind, count] of Object.entries(now.unreadable)) unreadable.inc({ listener, kind }, count);
     }
   };
 }

@@ -32,6 +32,7 @@ export function failureOf(error: unknown, program: string): Failure {
 export function whyUnreadable(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === 'ENOENT') return 'does not exist';
+  if (code === 'EISDIR') return 'is a folder';
   return code === 'EACCES' ? 'may not be read by this user' : `cannot be read (${code})`;
 }
 

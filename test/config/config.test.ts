@@ -571,9 +571,7 @@ describe('configuration', () => {
 
   it.each(NAMES)('refuses a %s_FILE that cannot be read, and says which and why', (name) => {
     const file = join(testFolder(), 'nothing');
-    expect(refusal({ [`${name}_FILE`]: file })).toContain(
-      `- ${name} cannot be read from ${file}: there is no such file`,
-    );
+    expect(refusal({ [`${name}_FILE`]: file })).toContain(`- ${name} cannot be read from ${file}: it does not exist`);
   });
 
   it('refuses an empty secret file: it would be no secret', () => {
@@ -821,7 +819,7 @@ describe('configuration', () => {
 
   it('does not show a secret that was given in place of its file', () => {
     const message = refusal({ SETTLED_SECRETS_KEY_FILE: KEY.toString('hex') });
-    expect(message).toContain('SETTLED_SECRETS_KEY cannot be read from its file: there is no such file');
+    expect(message).toContain('SETTLED_SECRETS_KEY cannot be read from its file: it does not exist');
   });
 
   it.each([
