@@ -27,16 +27,17 @@ export type ShownConfig = {
 /** Every setting, in the order of `SETTINGS`. By default of the environment of this process, and its `.env`. */
 export function showConfig(given?: Environment): ShownConfig {
   const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
-  const ofEnvFile = new Set(envFile?.names ?? []);
   const settings = Object.entries(SETTINGS).map(([key, setting]) => {
-    const { source, file } = sourceOf(setting, environment);
-    const isOfEnvFile = ofEnvFile.has(setting.name) && source === 'environment';
-    return {
-      name: setting.name,
-      ...shownValue(key as keyof typeof SETTINGS, setting, environment),
-      source: isOfEnvFile ? ('.env' as const) : source,
-      file: isOfEnvFile ? (envFile?.path ?? null) : file,
-    };
+    const { name } = setting;
+    const isOfEnvFile = envFile?.names.includes(name) === true;
+    const file = environment[`${name}_FILE`] || (isOfEnvFile ? envFile.path : null);
+    return { name, ...shownValue(key as keyof typeof SETTINGS, setting, environment), source: sourceOf(), file };
+
+    function sourceOf(): ShownSetting['source'] {
+      if (environment[`${name}_FILE`]) return 'file';
+      if (environment[name]) return isOfEnvFile ? '.env' : 'environment';
+      return setting.fallback === null ? 'not set' : 'default';
+    }
   });
   return { settings, fault: faultOf(given) };
 }
@@ -48,16 +49,6 @@ function faultOf(given: Environment | undefined): string | null {
   } catch (error) {
     return (error as Error).message;
   }
-}
-
-function sourceOf(
-  { name, fallback }: Setting<unknown>,
-  environment: Environment,
-): Pick<ShownSetting, 'source' | 'file'> {
-  const file = environment[`${name}_FILE`] || null;
-  if (file !== null) return { source: 'file', file };
-  if (environment[name]) return { source: 'environment', file: null };
-  return { source: fallback === null ? 'not set' : 'default', file: null };
 }
 
 type Value = Pick<ShownSetting, 'value' | 'hidden' | 'fault'>;
