@@ -1,31 +1,20 @@
 import { type Books, type Payment, UNNAMED } from './ledger.ts';
 import { formatAmount } from './money.ts';
 
-/**
- * What the service says about a payment besides its status and money. Decides nothing. Null: not said, or unreadable.
- */
-export type PaymentDetails = {
-  /** The service's own name for it, in capitals. */
-  readonly method: string | null;
-  readonly installments: number | null;
-  /** What the customer pays in all, with instalment interest, in centavos. */
-  readonly totalBrlMinor: number | null;
-  readonly customerName: string | null;
-  readonly customerEmail: string | null;
-  readonly createdAtMs: number | null;
-  readonly completedAtMs: number | null;
-  readonly availableAtMs: number | null;
-};
+/** What the service says about a payment besides its status and money. Decides nothing. Null: not said, or unreadable. */
+export type PaymentDetails = Readonly<typeof NO_DETAILS>;
 
-export const NO_DETAILS: PaymentDetails = {
-  method: null,
-  installments: null,
-  totalBrlMinor: null,
-  customerName: null,
-  customerEmail: null,
-  createdAtMs: null,
-  completedAtMs: null,
-  availableAtMs: null,
+export const NO_DETAILS = {
+  /** The service's own name for it, in capitals. */
+  method: null as string | null,
+  installments: null as number | null,
+  /** What the customer pays in all, with instalment interest, in centavos. */
+  totalBrlMinor: null as number | null,
+  customerName: null as string | null,
+  customerEmail: null as string | null,
+  createdAtMs: null as number | null,
+  completedAtMs: null as number | null,
+  availableAtMs: null as number | null,
 };
 const NAMES = Object.keys(NO_DETAILS) as readonly (keyof PaymentDetails)[];
 

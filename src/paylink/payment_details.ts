@@ -15,37 +15,28 @@ const INSTALLMENTS_MAX = 999;
 
 type Detail = keyof PaymentDetails;
 
-/** How each detail is read from a value at one of its places. */
-const READ: { readonly [D in Detail]: (value: unknown) => PaymentDetails[D] } = {
-  method: (value) => readLine(value, METHOD_LENGTH_MAX)?.toUpperCase().slice(0, METHOD_LENGTH_MAX) ?? null,
-  installments: readInstallments,
-  totalBrlMinor: readTotal,
-  customerName: (value) => readLine(value, NAME_LENGTH_MAX),
-  customerEmail: readEmail,
-  createdAtMs: readMoment,
-  completedAtMs: readMoment,
-  availableAtMs: readMoment,
+/** Where a payment of a reading has each detail, and how it is read from a value at one of its places. */
+const READ: { readonly [D in Detail]: { at: readonly string[]; read: (value: unknown) => PaymentDetails[D] } } = {
+  method: {
+    at: ['quote', 'paymentMethod'],
+    read: (value) => readLine(value, METHOD_LENGTH_MAX)?.toUpperCase().slice(0, METHOD_LENGTH_MAX) ?? null,
+  },
+  installments: { at: ['quote', 'installments'], read: readInstallments },
+  totalBrlMinor: { at: ['quote', 'totalBRL'], read: readTotal },
+  customerName: { at: ['customer', 'name'], read: (value) => readLine(value, NAME_LENGTH_MAX) },
+  customerEmail: { at: ['customer', 'email'], read: readEmail },
+  createdAtMs: { at: ['createdAt'], read: readMoment },
+  completedAtMs: { at: ['completedAt'], read: readMoment },
+  availableAtMs: { at: ['availableAt'], read: readMoment },
 };
 const DETAILS = Object.keys(READ) as readonly Detail[];
-
-/** Where a payment of a reading has each detail. */
-const LISTED_AT: { readonly [D in Detail]: readonly string[] } = {
-  method: ['quote', 'paymentMethod'],
-  installments: ['quote', 'installments'],
-  totalBrlMinor: ['quote', 'totalBRL'],
-  customerName: ['customer', 'name'],
-  customerEmail: ['customer', 'email'],
-  createdAtMs: ['createdAt'],
-  completedAtMs: ['completedAt'],
-  availableAtMs: ['availableAt'],
-};
 
 /** Reads one payment's details from the values at their places; empty if there are none. */
 export function readPaymentDetails(
   paymentId: string | null,
   valuesOf: (detail: Detail) => readonly unknown[],
 ): SaidDetails[] {
-  const read = DETAILS.map((detail) => [detail, theOne<string | number>(valuesOf(detail), READ[detail])]);
+  const read = DETAILS.map((detail) => [detail, theOne<string | number>(valuesOf(detail), READ[detail].read)]);
   const said = Object.fromEntries(read) as PaymentDetails;
   return saysAnything(said) ? [{ paymentId, ...said }] : [];
 }
@@ -57,7 +48,7 @@ export function readListedDetails(
   const ids = payments.map(([id]) => id);
   const isTold = (id: string | null) => (id === null ? ids.length === 1 : ids.indexOf(id) === ids.lastIndexOf(id));
   return payments.flatMap(([id, payment]) =>
-    isTold(id) ? readPaymentDetails(id, (detail) => [valueAt(payment, LISTED_AT[detail])]) : [],
+    isTold(id) ? readPaymentDetails(id, (detail) => [valueAt(payment, READ[detail].at)]) : [],
   );
 }
 

@@ -98,22 +98,20 @@ export const FOUND = `(NOT @isSearched::boolean OR o.key = ANY(@found::bigint[])
   OR (@wordsFrom::text IS NOT NULL AND ${CUSTOMER} IS NOT NULL)
   OR (@isWorded::boolean AND ${WORDS}))`;
 
-/** `word0From`, `word0To`, `word1From` and so on; null: no such word. */
-type WordValues = { [Name in `word${number}${'From' | 'To'}`]: string | null };
-
-type Searched = {
-  values: {
-    isSearched: boolean;
-    found: readonly number[];
-    prefix: string | null;
-    prefixEnd: string | null;
-    wordsFrom: string | null;
-    wordsTo: string | null;
-    sums: readonly string[];
-    isWorded: boolean;
-  } & WordValues;
-  finders: readonly Finder[];
+/** The values for a list without a search, or whose search found few keys. */
+export const NOT_SEARCHED = {
+  isSearched: false,
+  found: [] as readonly number[],
+  prefix: null as string | null,
+  prefixEnd: null as string | null,
+  wordsFrom: null as string | null,
+  wordsTo: null as string | null,
+  sums: [] as readonly string[],
+  isWorded: false,
+  ...wordValues([]),
 };
+
+type Searched = { values: typeof NOT_SEARCHED; finders: readonly Finder[] };
 
 /** Finds orders by everything that a text may mean. A part with too many matches becomes a condition. */
 export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
@@ -133,29 +131,18 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   };
   if (!isBroad && customers !== null && amount.sums.length === 0 && !isWordBroad)
     return { values: NOT_SEARCHED, finders: [found] };
-  const range = isBroad ? { prefix, prefixEnd } : { prefix: null, prefixEnd: null };
-  const words = customers === null ? wordsOf(search) : { wordsFrom: null, wordsTo: null };
-  const parts = wordValues(isWordBroad ? search.parts : []);
-  return {
-    values: { isSearched: true, found: keys, ...range, ...words, ...parts, isWorded: isWordBroad, sums: amount.sums },
-    finders: [],
+  const values = {
+    ...NOT_SEARCHED,
+    ...{ isSearched: true, found: keys, sums: amount.sums, isWorded: isWordBroad },
+    ...(isBroad ? { prefix, prefixEnd } : {}),
+    ...(customers === null ? wordsOf(search) : {}),
+    ...wordValues(isWordBroad ? search.parts : []),
   };
+  return { values, finders: [] };
 }
 
-/** The values for a list without a search, or whose search found few keys. */
-export const NOT_SEARCHED: Searched['values'] = {
-  isSearched: false,
-  found: [],
-  prefix: null,
-  prefixEnd: null,
-  wordsFrom: null,
-  wordsTo: null,
-  sums: [],
-  isWorded: false,
-  ...wordValues([]),
-};
-
-function wordValues(parts: readonly WordRange[]): WordValues {
+/** `word0From`, `word0To`, `word1From` and so on; null: no such word. */
+function wordValues(parts: readonly WordRange[]): Record<string, string | null> {
   const valuesOf = (n: number) => [
     [`word${n}From`, parts[n]?.from ?? null],
     [`word${n}To`, parts[n]?.to ?? null],
