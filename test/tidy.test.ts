@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_467,
+  lines: 43_464,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -30,7 +30,7 @@ const LIMITS = {
   linesOfTests: 70_358,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_161,
+  linesOfDocs: 9_162,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

@@ -34,7 +34,7 @@ export const init = defineCommand({
   usage: 'init',
   about: 'set up settled in this folder, and check it',
   details: [
-    'It writes .env, and a file in data/ for each secret. A folder that has one of them is left as it is.',
+    'It writes .env, and a file in data/ for each secret. A folder that has a .env or a data is left as it is.',
     '--service-url, --api-key-file and --public-url are needed, unless the environment has their settings.',
     'Last it starts settled for a moment, and shows what doctor finds.',
     'The exit code is 1 if all was written and settled does not start, or doctor found a failure; and 78 if an answer cannot',
@@ -55,10 +55,7 @@ export const init = defineCommand({
   run: ({ options }) => setUp(options),
 });
 
-/**
- * Throws `UsageError`, the command's own reasons, and `configuration_invalid`; when it does, nothing was written, except by
- * `files_unwritable`.
- */
+/** Throws `UsageError`, the command's own reasons, and `configuration_invalid`; when it does, nothing was written. */
 async function setUp(options: InitOptions): Promise<Report> {
   // What the database and its log hold is for this user alone, as under `settled serve`.
   process.umask(0o077);
