@@ -12,9 +12,8 @@ const WRITE_EVERY_MS = 1000;
 const COUNTED_MAX = 10_000;
 /** When deliveries of this many links are refused for one reason, settled raises a matter for a person. */
 const MATTER_FROM_LINKS = 3;
-/** How often settled checks whether an open matter has ended. If none is open, it checks only every 15th time. */
+/** How often settled ends matters that are over. */
 const END_EVERY_MS = 60_000;
-const END_ELSE_EVERY = 15;
 
 export type RejectionLog = ReturnType<typeof rejectionLog>;
 
@@ -36,7 +35,6 @@ export function rejectionLog(options: {
   const { store, clock, onFailed } = options;
   const counted = new Map<string, Counted>();
   const mayDiagnose = diagnosisLimit(clock);
-  let mayBeOpen = true;
 
   async function write(key: string): Promise<void> {
     const rejection = counted.get(key);
@@ -48,7 +46,6 @@ export function rejectionLog(options: {
     clock.after(WRITE_EVERY_MS, () => void write(key));
     try {
       await store.recordRejection(asWritten(rejection));
-      mayBeOpen = true;
     } catch (error) {
       countAgain(key, rejection);
       onFailed(error, rejection.count);
@@ -82,15 +79,6 @@ export function rejectionLog(options: {
     }
   }
 
-  async function endMatters(): Promise<void> {
-    try {
-      const { open } = await store.endRefusals(clock.nowMs());
-      mayBeOpen = open > 0;
-    } catch {
-      // The heartbeat reports a failing store, and the timer runs this again.
-    }
-  }
-
   return {
     /** Counts a rejection. Calls `find` at once, but limits how often: a flood must not cost much. */
     add: (
@@ -109,13 +97,8 @@ export function rejectionLog(options: {
       });
       if (before === undefined) void write(key);
     },
-    /** Ends matters that are over, periodically. */
-    watch: (): Cancel => {
-      let times = 0;
-      return clock.every(END_EVERY_MS, () => {
-        if (mayBeOpen || ++times % END_ELSE_EVERY === 0) void endMatters();
-      });
-    },
+    /** Ends matters that are over, periodically. The heartbeat reports a store that fails. */
+    watch: (): Cancel => clock.every(END_EVERY_MS, () => void store.endRefusals(clock.nowMs()).catch(() => {})),
     /** Writes all that is counted, and waits for the writes. */
     flush: async (): Promise<void> => {
       await Promise.all([...counted.keys()].map(write));

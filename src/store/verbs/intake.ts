@@ -174,17 +174,12 @@ const END_REFUSALS = statement(`
         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
       OR (a.subject IN (${ENDED_BY_ANY_LINK_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
         WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`);
-const COUNT_REFUSALS = statement(
-  "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
-);
 
 /**
  * Ends the matter of a reason once an authentic delivery came for one of its links, after that link's last rejection
  * and after the matter was raised. For a reason of `ENDED_BY_ANY_LINK`, an authentic delivery of any link after the matter
- * was raised is enough. Returns the number of matters still open.
+ * was raised is enough.
  */
-export function* endRefusals(tx: Transaction, atMs: number): Work<{ open: number }> {
+export function* endRefusals(tx: Transaction, atMs: number): Work<void> {
   tx.send(END_REFUSALS, { atMs, withinMs: REFUSED_WITHIN_MS });
-  const counted = yield* tx.one<{ open: number }>(COUNT_REFUSALS, {});
-  return { open: counted?.open ?? 0 };
 }

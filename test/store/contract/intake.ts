@@ -322,11 +322,10 @@ export function intakeContract({ shared }: Worlds): void {
       await refused('body_too_large', 1);
       world.tick();
       await world.deliver(await world.newLink());
-      const end = () => world.store.endRefusals(world.tick());
-      const { open } = await end();
+      await world.store.endRefusals(world.tick());
       expect(await matters('content_encoding')).toHaveLength(1);
       await world.deliver(one);
-      expect(await end()).toEqual({ open: open - 1 });
+      await world.store.endRefusals(world.tick());
       expect(await matters('content_encoding')).toEqual([]);
       expect(await matters('body_too_large')).toHaveLength(1);
     });
