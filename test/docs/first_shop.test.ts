@@ -25,7 +25,7 @@ it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once whe
   for (const port of ['8787', '8788', '8790', '8800']) ports.set(port, await freePort());
   const here = (text: string) =>
     text
-      .replaceAll(/8[78]\d\d/g, (port) => String(ports.get(port)))
+      .replaceAll(/(?<=[:(])(?:8787|8788|8790|8800)\b/g, (port) => String(ports.get(port)))
       .replaceAll('npx settled', `'${process.execPath}' '${join(ROOT, 'bin/settled.mjs')}'`)
       .replace('node shop.mjs', `exec '${process.execPath}' shop.mjs`);
   const environment = { SETTLED_HOOKS_LISTEN: here('127.0.0.1:8787'), SETTLED_OPERATOR_LISTEN: here('127.0.0.1:8788') };
