@@ -105,30 +105,10 @@ function columns(screen: Screen): (line: Line) => string {
   };
 }
 
-function detailOf(line: Line): string {
-  const { type, event, reading, outcome, rule, state, reason, notice, attempt, status, fault } = line;
-  const source = reading === null || reading === undefined ? `event ${event}` : `reading ${reading}`;
-  switch (line.what) {
-    case 'accepted':
-    case 'duplicate':
-    case 'conflict':
-    case 'unreadable':
-      return `${type ?? 'without a type'}, event ${event}`;
-    case 'stale':
-      return String(type ?? 'without a type');
-    case 'settled':
-      return `${state}: ${outcome}${rule === null ? ', no news of a payment was read' : ` by ${rule}`} (${source})`;
-    case 'not_settled':
-      return `${outcome} (event ${event})`;
-    case 'notified':
-      return `${type} ${outcome}, attempt ${attempt}: ${status ?? fault} (${notice})`;
-    case 'opening':
-      return `${outcome}, attempt ${attempt}`;
-    case 'lost':
-      return `${inNumber(Number(line.count), 'line')} too many at once: see settled events list`;
-    default:
-      return String(reason ?? '');
-  }
+/** The other fields by their names, as in the log. */
+function detailOf({ at: _, what: __, reference: ___, ...fields }: Line): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== null);
+  return given.map(([name, value]) => `${name}=${value}`).join(' ');
 }
 
 /** For what passes over the whole database. */

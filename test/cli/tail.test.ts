@@ -38,9 +38,11 @@ describe('cli: tail', () => {
     const columns = ['WHAT', 'ORDER'].map((name) => heading.indexOf(name));
     expect(rows.map((row) => row.slice(columns[0], columns[1]).trim())).toEqual(['rejected', 'accepted', 'settled']);
     const [rejected, accepted, paid] = rows.map((row) => row.replace(/^2\S+Z +/, '').replace(/ +/g, ' '));
-    expect(rejected).toBe('rejected order-of-the-tail signature_wrong');
-    expect(accepted).toMatch(/^accepted order-of-the-tail payment_link\.payment_status_changed, event \d+$/);
-    expect(paid).toMatch(/^settled order-of-the-tail paid: applied by paid \(event \d+\)$/);
+    expect(rejected).toBe('rejected order-of-the-tail reason=signature_wrong');
+    expect(accepted).toMatch(
+      /^accepted order-of-the-tail event=\d+ type=payment_link\.payment_status_changed signedAs=\S+$/,
+    );
+    expect(paid).toMatch(/^settled order-of-the-tail event=\d+ outcome=applied rule=paid state=paid$/);
   });
 
   it('shows one order as lines of JSON, and ends when its reader is gone', async () => {
