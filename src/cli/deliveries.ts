@@ -46,25 +46,9 @@ export const eventsShow = defineCommand({
   async run({ first, server }) {
     const answer = await server().get<{ event: EventWithBody }>(`/v1/events/${encodeURIComponent(first)}`);
     const { event } = answer;
-    const lines = record({
-      id: event.id,
-      'event id': event.eventId,
-      order: event.reference,
-      link: event.linkId,
-      type: event.type,
-      received: event.receivedAt,
-      signed: new Date(Number(event.timestamp)).toISOString(),
-      status: statusWords(event),
-      outcome: event.outcome,
-      rule: event.rule,
-      attempts: event.attempt,
-      'next attempt': event.dueAt,
-      ended: event.endedAt,
-      'came again': event.duplicates,
-      conflict: event.conflict ? 'this event id came before with another body' : 'no',
-      fault: faultWords(event),
-      'body SHA-256': event.bodySha256,
-    });
+    const { bodyText: _, bodyBase64: __, bodyDropped: ___, ...fields } = event;
+    const timestamp = new Date(Number(event.timestamp)).toISOString();
+    const lines = record({ ...fields, timestamp, status: statusWords(event), fault: faultWords(event) });
     return { data: answer, lines: [...lines, '', ...bodyLines(event)] };
   },
 });

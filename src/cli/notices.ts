@@ -70,19 +70,9 @@ export const noticesShow = defineCommand({
   async run({ first, server }) {
     const answer = await server().get<{ notice: NoticeWithBody }>(`/v1/notices/${encodeURIComponent(first)}`);
     const { notice } = answer;
-    const lines = record({
-      id: notice.id,
-      order: notice.reference,
-      'order version': notice.version,
-      type: notice.type,
-      created: notice.createdAt,
-      status: statusWords(notice),
-      attempts: notice.attempt,
-      'next attempt': notice.dueAt,
-      ended: notice.endedAt,
-      'shop answered': notice.answer?.status ?? null,
-      fault: faultWords(notice),
-    });
+    const { body: _, ...fields } = notice;
+    const status = statusWords(notice);
+    const lines = record({ ...fields, status, answer: notice.answer?.status ?? null, fault: faultWords(notice) });
     const body = verbatim(JSON.stringify(notice.body, null, 2));
     const said = notice.answer?.body ? ['', 'The shop answered:', verbatim(notice.answer.body)] : [];
     return { data: answer, lines: [...lines, '', body, ...said] };

@@ -112,10 +112,12 @@ function inPlace({ isRight, columns }: Column, text: string): string {
   return isRight ? ' '.repeat(Math.max(0, columns - width(text))) + text : padded(text, columns);
 }
 
+type Fact = Cell | boolean | undefined;
+
 /** Names and values, a pair a line, the values aligned. A list has a line for each value; undefined has none. */
-export function record(facts: Readonly<Record<string, Cell | readonly Cell[] | undefined>>): Block[] {
+export function record(facts: Readonly<Record<string, Fact | readonly Fact[]>>): Block[] {
   const pairs = Object.entries(facts).flatMap(([name, value]) =>
-    value === undefined ? [] : [value].flat().map((one) => [name, one === null ? '' : String(one)] as const),
+    value === undefined ? [] : [value].flat().map((one) => [name, String(one ?? '')] as const),
   );
   const indent = widest(pairs.map(([name]) => name)) + GAP.length;
   return [

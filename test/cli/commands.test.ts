@@ -150,7 +150,7 @@ describe('cli: events', () => {
     expect((await settled().deliver(paid, body)).status).toBe(200);
     const { body: listed } = await settled().api('/v1/events?reference=paid');
     const { text, data } = await run(['events', 'show', listed.events[0].id]);
-    expect(text).toMatch(/^signed +2\S+Z$/m);
+    expect(text).toMatch(/^timestamp +2\S+Z$/m);
     expect(text).toContain('"id":"evt_\\u009b31m"');
     expect(Buffer.from(data.event.bodyBase64, 'base64').toString()).toBe(body);
   });

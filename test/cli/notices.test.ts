@@ -76,7 +76,7 @@ describe('cli: notices', () => {
     expect(text).toMatch(/^msg_\S+ +2\S+Z +b +order\.paid +dead +1 +410 +-$/m);
     const [, { id = '' } = {}] = data.notices;
     const shown = await say(['notices', 'show', id], environmentOf(app));
-    expect(shown.text).toMatch(/^shop answered +410$/m);
+    expect(shown.text).toMatch(/^answer +410$/m);
     expect(text.split('\n')[1]).toContain(' 410 ');
     expect(shown.text).toContain('"type": "order.paid"');
     expect(shown.data.notice).toMatchObject({ id, reference: 'a', body: { type: 'order.paid' } });
