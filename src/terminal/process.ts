@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline';
 import { EXIT_BUG, Failure } from './failure.ts';
 import { failureText } from './output.ts';
 import { isForProgram, type Surroundings } from './run.ts';
@@ -95,6 +94,8 @@ export function endProcess(exit: number): never {
 export function openTerminal() {
   const { stdin, stderr } = process;
   if (stdin.isTTY !== true || stderr.isTTY !== true) return null;
+  // Loaded only if a person is asked.
+  const { createInterface } = process.getBuiltinModule('node:readline');
   const reader = createInterface({ input: stdin, output: stderr, historySize: 0 });
   reader.on('SIGINT', () => {
     reader.close();
