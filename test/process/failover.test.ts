@@ -41,7 +41,7 @@ describe('a primary that fails under load', () => {
     const environment = sharedEnvironment(cluster.url('settled'));
     const replicas = await startReplicas(environment, 2);
     const links = await reserveMany(replicas[0], 24);
-    const places = new URL(cluster.url('settled')).searchParams.get('host')?.split(',') as string[];
+    const places = new URL(cluster.url('settled')).host.split(',').map(decodeURIComponent);
     const placeOf = (member: typeof old) => places[cluster.members.indexOf(member)] as string;
     const [, gone] = cluster.members as [typeof old, typeof old];
     await gone.kill();
@@ -107,9 +107,8 @@ describe('two servers that take writes, of which neither replaced the other', ()
     onTestFinished(() => other.dispose());
     await Promise.all([cluster.primary, other].map((server) => server.create('split')));
     await other.kill();
-    const url = new URL(cluster.url('split'));
-    url.searchParams.set('host', `${url.searchParams.get('host')},${other.folder}`);
-    const environment = sharedEnvironment(url.href);
+    const url = cluster.url('split').replace('/split', `,${encodeURIComponent(other.folder)}/split`);
+    const environment = sharedEnvironment(url);
     const [serving] = await startReplicas(environment, 1);
     const link = await serving.reserve('order-1');
     expect((await deliver(serving, link, eventOf(link, 'evt_1'))).status).toBe(200);

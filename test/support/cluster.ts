@@ -72,9 +72,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       return primary;
     },
     url: (database) => {
-      const url = new URL(primary.url(database));
-      url.searchParams.set('host', places.map(({ folder }) => folder).join(','));
-      return url.href;
+      return urlOfServers(
+        primary.url(database),
+        places.map(({ folder }) => folder),
+      );
     },
     promote: async () => {
       const others = members.filter((member) => member !== primary);
@@ -97,6 +98,13 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       await Promise.all(members.map((member) => member.dispose()));
     },
   };
+}
+
+/** The address of a database at several servers, each by its name or the folder of its socket. */
+export function urlOfServers(url: string, hosts: readonly string[]): string {
+  const one = new URL(url);
+  one.searchParams.delete('host');
+  return one.href.replace(/@[^/]*\//, `@${hosts.map(encodeURIComponent).join(',')}/`);
 }
 
 async function whenFollowed(primary: Member, standbys: number): Promise<void> {

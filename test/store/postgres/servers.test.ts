@@ -11,6 +11,7 @@ import { Servers } from '../../../src/store/postgres/servers.ts';
 import { statement } from '../../../src/store/transaction.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';
+import { urlOfServers } from '../../support/cluster.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
@@ -30,9 +31,7 @@ const hostOf = (url: string) => new URL(url).searchParams.get('host') as string;
 
 /** The address of a database with several servers, each by the folder of its socket. */
 function addressOf(url: string, folders: readonly string[]) {
-  const whole = new URL(url);
-  whole.searchParams.set('host', folders.join(','));
-  return postgresAddress(whole.href);
+  return postgresAddress(urlOfServers(url, folders));
 }
 
 function serversAt(url: string, folders: readonly string[]): Servers {
