@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_399,
+  lines: 43_381,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -7,7 +7,7 @@ import {
   WORDS_ASKED_MAX,
   type WordRange,
 } from '../../domain/search.ts';
-import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { FEW, type Finder, fewOf, findKeys } from './list_pages.ts';
 
 /** Finds the orders that a person means by a text that may be several things. */
@@ -22,38 +22,20 @@ const groupsOf = (table: string, key: string) =>
   `WITH RECURSIVE newest (n) AS (
     SELECT coalesce((SELECT max(${key}) FROM ${table}), 0) ${GROUP} UNION ALL SELECT n - 1 FROM newest WHERE n > 0)`;
 
-type Exact = { find: Statement; isFor: (search: Search) => boolean };
-
-const byText = (text: string): Exact => ({ find: statement(text), isFor: () => true });
-const byAddress = (text: string): Exact => ({ find: statement(text), isFor: ({ addresses }) => addresses.length > 0 });
-
 /** Statements that find keys of orders by exact text. For a further kind of text, add its statement. */
-const EXACT: readonly Exact[] = [
-  byText('SELECT key FROM orders WHERE reference = @text LIMIT @few'),
-  byText('SELECT order_key AS key FROM link WHERE link_id = @text LIMIT @few'),
-  byAddress('SELECT order_key AS key FROM link WHERE url = ANY(@addresses::text[]) LIMIT @few'),
-  byAddress('SELECT order_key AS key FROM link WHERE short_url = ANY(@addresses::text[]) LIMIT @few'),
-  byText(
-    `${groupsOf('ledger', 'order_key')} SELECT g.order_key AS key FROM newest CROSS JOIN ledger g
-     WHERE (g.order_key ${GROUP}) = newest.n AND g.payment_key = @text LIMIT @few`,
-  ),
-  byText('SELECT order_key AS key FROM reported_payment WHERE payment_key = @text LIMIT @few'),
-  byText(
-    `${groupsOf('inbox', 'key')} SELECT l.order_key AS key FROM newest CROSS JOIN inbox i JOIN link l ON l.key = i.link_key
-     WHERE (i.key ${GROUP}) = newest.n AND i.event_id = @text LIMIT @few`,
-  ),
-  {
-    find: statement(`
-      SELECT l.order_key AS key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey LIMIT @few`),
-    isFor: ({ eventKey }) => eventKey !== null,
-  },
-  {
-    find: statement(
-      'SELECT order_key AS key FROM outbox WHERE key = @noticeKey AND notice_id = @noticeRandom LIMIT @few',
-    ),
-    isFor: ({ notice }) => notice !== null,
-  },
-];
+const EXACT = [
+  'SELECT key FROM orders WHERE reference = @text LIMIT @few',
+  'SELECT order_key AS key FROM link WHERE link_id = @text LIMIT @few',
+  'SELECT order_key AS key FROM link WHERE url = ANY(@addresses::text[]) LIMIT @few',
+  'SELECT order_key AS key FROM link WHERE short_url = ANY(@addresses::text[]) LIMIT @few',
+  `${groupsOf('ledger', 'order_key')} SELECT g.order_key AS key FROM newest CROSS JOIN ledger g
+   WHERE (g.order_key ${GROUP}) = newest.n AND g.payment_key = @text LIMIT @few`,
+  'SELECT order_key AS key FROM reported_payment WHERE payment_key = @text LIMIT @few',
+  `${groupsOf('inbox', 'key')} SELECT l.order_key AS key FROM newest CROSS JOIN inbox i JOIN link l ON l.key = i.link_key
+   WHERE (i.key ${GROUP}) = newest.n AND i.event_id = @text LIMIT @few`,
+  'SELECT l.order_key AS key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey LIMIT @few',
+  'SELECT order_key AS key FROM outbox WHERE key = @noticeKey AND notice_id = @noticeRandom LIMIT @few',
+].map(statement);
 
 const inReference = (column: string) =>
   `${column} COLLATE "C" >= @prefix::text AND ${column} COLLATE "C" < @prefixEnd::text`;
@@ -211,7 +193,7 @@ function* findAllOf(tx: Transaction, parts: readonly WordRange[]): Work<number[]
 function* findNamed(tx: Transaction, search: Search): Work<number[]> {
   const { text, addresses, eventKey, notice } = search;
   const values = { text, addresses, eventKey, noticeKey: notice?.key ?? null, noticeRandom: notice?.random ?? null };
-  const answers = EXACT.filter(({ isFor }) => isFor(search)).map(({ find }) => findKeys(tx, find, values));
+  const answers = EXACT.map((find) => findKeys(tx, find, values));
   const found: number[] = [];
   for (const answer of answers) found.push(...(yield* answer).map(({ key }) => key));
   return [...new Set(found)];
