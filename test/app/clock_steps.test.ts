@@ -171,6 +171,35 @@ describe('a step of the clock', () => {
       expect(await bodies(app)).toBe(0);
     });
   });
+
+  it('gives no notice up within an hour of it, and later by its age since the first try', async () => {
+    const [time, shop] = [openSteppable(), await startCallback()];
+    const { app: silent, storePath } = await start(time);
+    await pay(silent, time, 'order-1');
+    await stop(silent, time);
+    await time.pass(8 * DAY_MS);
+    shop.answerWith(503);
+    const { app } = await start(time, { environment: shop.environment, storePath });
+    const attempts = async (atLeast: number) => {
+      const [notice] = await noticesOf(app);
+      expect(notice).toMatchObject({ status: 'pending' });
+      expect(notice?.attempt).toBeGreaterThan(atLeast);
+    };
+    // Past the first hour of the process: the age of the notice begins with its first try.
+    await eventually(async () => {
+      await time.pass(10 * MINUTE_MS);
+      await attempts(7);
+    });
+    const [{ attempt }] = (await noticesOf(app)) as [NoticeShown];
+    time.step(8 * DAY_MS);
+    await passUntil(time, () => attempts(attempt));
+    await eventually(async () => {
+      await time.pass(20 * MINUTE_MS);
+      expect(await noticesOf(app)).toMatchObject([{ status: 'dead' }]);
+    });
+    const { groups } = (await app.api('/v1/attention')).body;
+    expect(groups.map(({ kind }: { kind: string }) => kind)).toContain('notices_dead');
+  });
 });
 
 describe('the watch of the clock', () => {
