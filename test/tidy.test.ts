@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_381,
+  lines: 43_431,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_382,
+  linesOfTests: 70_516,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_162,
+  linesOfDocs: 9_164,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

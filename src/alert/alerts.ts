@@ -27,7 +27,9 @@ const GATHER_MS = 10_000;
 /** The most entries that one message tells. */
 const ENTRIES_MAX = 500;
 /** Longer than the longest attempt, of a mail server that speaks slowly. */
-const LEASE_MS = 45_000;
+const LEASE_MS = 75_000;
+/** How long a stop waits for the answer to what was sent: without it the message comes again. */
+const STOP_MS = 3_000;
 /** Without an end: what has opened meanwhile goes out with the next message. */
 const RETRY = { stepsMs: [5_000, 15_000, 30_000, MINUTE_MS, 2 * MINUTE_MS], forMs: Number.POSITIVE_INFINITY };
 
@@ -44,6 +46,9 @@ export type AlertsOptions = Omit<AlertReader, 'unlisted' | 'nowMs'> & {
   /** Whether the shop has a callback. */
   canTell: boolean;
 };
+
+/** Without an answer. */
+const STOPPED: ChannelAnswer = { fault: null, isTaken: false, answer: null };
 
 type TestedChannel = { name: Channel['name'] } & ChannelAnswer;
 
@@ -74,16 +79,18 @@ export function startAlerts(options: AlertsOptions): Alerts {
 
   async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
     const body = write(testMessage(readerOf(options)), clock.nowMs());
-    // Without an answer settled stops.
-    return { name, ...((await send({ id: `alert_test_${options.newId()}`, body })) ?? { fault: null, answer: null }) };
+    return { name, ...((await send({ id: `alert_test_${options.newId()}`, body })) ?? STOPPED) };
   }
 
   return {
     names,
     test: () => Promise.all(channels.map(testOne)),
     stop: async () => {
-      for (const channel of channels) channel.close();
+      const close = () => channels.map((channel) => channel.close());
+      const cancel = clock.after(STOP_MS, close);
       await Promise.all(loops.map((loop) => loop.stop()));
+      cancel();
+      close();
     },
   };
 }
@@ -97,9 +104,10 @@ function startChannel(options: AlertsOptions, channel: Channel, open: () => Prom
   /** An attempt whose end is not written yet: until it is, nothing else is sent. */
   let ended: Ended | null = null;
 
-  async function look(nowMs: number): Promise<number> {
+  /** Null if there is nothing to do until the store changes. */
+  async function look(nowMs: number): Promise<number | null> {
     const state = (await store.alertChannels()).find(({ name }) => name === channel.name);
-    if (state === undefined) return LOOK_MS;
+    if (state === undefined) return null;
     if (state.hasMessage) return sendDue(state, nowMs);
     const pacedMs = MINUTE_MS - Math.min(...[state.composedAtMs, state.takenAtMs].map((ms) => since(ms, nowMs)));
     if (pacedMs > 0) return pacedMs;
@@ -117,14 +125,16 @@ function startChannel(options: AlertsOptions, channel: Channel, open: () => Prom
     return 0;
   }
 
-  async function note({ claimed: { id, number, attempt }, answer: { fault, answer } }: Ended): Promise<void> {
+  async function note({ claimed: { id, number, attempt }, answer: { fault, isTaken, answer } }: Ended): Promise<void> {
     const nowMs = clock.nowMs();
-    const dueAtMs = nowMs + (steppedDelayMs(RETRY, { attempt, triedForMs: 0 }, options.random()) ?? 0);
+    const delayMs = steppedDelayMs(RETRY, { attempt, triedForMs: 0 }, options.random()) ?? 0;
+    const dueAtMs = isTaken ? null : nowMs + delayMs;
     const end = { fault: fault === null ? null : noteOf(fault), answer, dueAtMs, nowMs };
     await store.endAlert({ channel: channel.name, number, attempt, ...end });
     ended = null;
     const about = { channel: channel.name, alert: id };
     if (fault === null) log.info(about, 'people were told what needs them');
+    else if (isTaken) log.warn({ ...about, fault }, 'not everybody was told what needs them');
     else log[attempt === 1 ? 'warn' : 'debug']({ ...about, fault }, 'an alert was not taken; it is sent again');
   }
 
@@ -135,9 +145,9 @@ function startChannel(options: AlertsOptions, channel: Channel, open: () => Prom
     const agoMs = nowMs - looked.atMs;
     if (looked.isIdle && agoMs < LOOK_QUIET_MS && store.quietMs() > agoMs) return LOOK_MS;
     const waitMs = await look(clock.nowMs());
-    looked = { atMs: nowMs, isIdle: waitMs === LOOK_MS };
+    looked = { atMs: nowMs, isIdle: waitMs === null };
     isTold = false;
-    return waitMs;
+    return waitMs ?? LOOK_MS;
   }
 
   return startLoop({
@@ -164,9 +174,11 @@ function since(ms: number | null, nowMs: number): number {
 
 type Composed = { message: AlertMessage; entries?: readonly number[]; reminds?: boolean; digests?: boolean };
 
-/** Returns what writes the next message of a channel if there is one, and the milliseconds until it looks again. */
+/** Returns what writes the next message of a channel: the milliseconds until it looks again, or null if there is nothing to tell. */
 function openComposer(options: AlertsOptions, channel: Channel) {
   const { store, digest } = options;
+  /** When it last read all that waits for a reminder, which may be much. */
+  let lookedAtMs: number | null = null;
   const readWaiting = () => store.listMatters({ kind: null, state: null, after: null, limit: 0 });
 
   async function ofEntries(reader: AlertReader): Promise<Composed> {
@@ -178,8 +190,8 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     const { nowMs } = reader;
     if (digest === null || digestedAtMs === null) return null;
     const dueAtMs = lastDigestMs(digest, nowMs);
-    // The clock was ahead then.
-    const afterMs = digestedAtMs > nowMs ? lastDigestMs(digest, dueAtMs - 1) : digestedAtMs;
+    // By so much the clock was ahead then.
+    const afterMs = digestedAtMs > nowMs + DAY_MS ? lastDigestMs(digest, dueAtMs - 1) : digestedAtMs;
     if (afterMs >= dueAtMs) return null;
     const paid = await store.paidBetween({ afterMs, untilMs: nowMs });
     const minute = (ms: number) => localTime(digest.zone, ms).slice(0, '2026-11-23 08:03'.length);
@@ -190,14 +202,15 @@ function openComposer(options: AlertsOptions, channel: Channel) {
 
   async function ofReminder({ remindedAtMs }: AlertState, reader: AlertReader): Promise<Composed | null> {
     const { nowMs } = reader;
-    if (since(remindedAtMs, nowMs) < DAY_MS) return null;
+    if (since(remindedAtMs, nowMs) < DAY_MS || since(lookedAtMs, nowMs) < MINUTE_MS) return null;
+    lookedAtMs = nowMs;
     const waiting = await readWaiting();
     const oldestAtMs = Math.min(...waiting.groups.map(({ oldestAtMs }) => oldestAtMs));
     if (waiting.groups.length === 0 || (remindedAtMs !== null && oldestAtMs > nowMs - DAY_MS)) return null;
     return { message: reminderMessage(waiting, reader), reminds: true };
   }
 
-  return async (state: AlertState, nowMs: number): Promise<number> => {
+  return async (state: AlertState, nowMs: number): Promise<number | null> => {
     const reader = { ...readerOf(options), nowMs };
     if (state.waiting > 0) {
       const gatherMs = GATHER_MS - since(state.waitingSinceMs, nowMs);
@@ -205,7 +218,7 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     }
     const composed =
       (await ofDay(state, reader)) ?? (await (state.waiting > 0 ? ofEntries(reader) : ofReminder(state, reader)));
-    if (composed === null) return LOOK_MS;
+    if (composed === null) return null;
     const { message, entries = [], reminds = false, digests = false } = composed;
     const body = channel.write(message, nowMs);
     await store.putAlert({ channel: channel.name, number: state.number, body, entries, reminds, digests, nowMs });
@@ -218,9 +231,8 @@ function readerOf(options: AlertsOptions): AlertReader {
   return { consoleUrl, badge, showsCustomers, unlisted: options.unlisted(), nowMs: clock.nowMs() };
 }
 
-/** The latest time, until now, at which the clock of the zone showed `at`. */
+/** The latest time, until now, at which the clock of the zone showed `at`. A day may have 25 hours. */
 function lastDigestMs({ at, zone }: { at: string; zone: string }, nowMs: number): number {
   const ofDay = (ms: number) => momentOf(zone, `${dayOf(zone, ms)} ${at}`) ?? 0;
-  const today = ofDay(nowMs);
-  return today <= nowMs ? today : ofDay(nowMs - DAY_MS);
+  return [0, DAY_MS / 2, DAY_MS].map((agoMs) => ofDay(nowMs - agoMs)).find((ms) => ms <= nowMs) ?? 0;
 }

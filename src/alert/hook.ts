@@ -5,8 +5,8 @@ import { openTarget, signedHeaders, type TargetOptions } from '../http/target.ts
 import type { AlertChannel } from '../vocabulary.ts';
 import { chatText } from './texts.ts';
 
-/** What a channel answered to a message: `fault` is null if it took it. */
-export type ChannelAnswer = { fault: Fault | null; answer: string | null };
+/** What a channel answered to a message. `fault`: why it did not take it; or, if it did, why not everybody gets it. */
+export type ChannelAnswer = { fault: Fault | null; isTaken: boolean; answer: string | null };
 
 /** A way to people. */
 export type Channel = {
@@ -56,9 +56,10 @@ export function openHook({ keys, ...options }: HookOptions): Channel {
         if (reply === null) return null;
         const { status } = reply;
         const answer = `${status} ${reply.body}`.trim();
-        return { fault: status >= 200 && status < 300 ? null : refused(status), answer };
+        const isTaken = status >= 200 && status < 300;
+        return { fault: isTaken ? null : refused(status), isTaken, answer };
       } catch (error) {
-        return { fault: faultOf(error), answer: null };
+        return { fault: faultOf(error), isTaken: false, answer: null };
       }
     },
     close: target.close,

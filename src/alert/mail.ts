@@ -1,11 +1,12 @@
 import { lookup } from 'node:dns';
-import { isIP } from 'node:net';
+import { once } from 'node:events';
+import { connect, isIP, type Socket } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import type { SmtpServer } from '../config/alert_parsers.ts';
 import { type Fault, transientFault } from '../fault.ts';
 import { openTargetLookup, refusedAddress } from '../http/peer.ts';
 import type { TargetOptions } from '../http/target.ts';
-import { ANSWER_MS, type Channel, faultOf, MAIL_SERVER } from './hook.ts';
+import { ANSWER_MS, type Channel, type ChannelAnswer, faultOf, MAIL_SERVER } from './hook.ts';
 import { mailText } from './texts.ts';
 
 export type MailOptions = Pick<TargetOptions, 'allowPrivate' | 'clock' | 'deadlineClock' | 'resolve'> & {
@@ -17,79 +18,96 @@ export type MailOptions = Pick<TargetOptions, 'allowPrivate' | 'clock' | 'deadli
 
 /** How much of the server's answer is kept. */
 const ANSWER_LENGTH_MAX = 200;
+/** For the whole mail: a server may look at it before it answers, and one that answers a byte a second never falls silent. */
+const MAIL_MS = 60_000;
 
 /** Sends messages as plain mail, each on a connection of its own, always by TLS. */
 export function openMail({ server, from, to, allowPrivate, ...options }: MailOptions): Channel {
   const { host, port, isSecure, user, password } = server;
+  const auth = user === null || password === null ? null : { user, pass: password };
   const mayConnect = (address: string) => allowPrivate || !isPrivateIp(address);
   const look = openTargetLookup({ resolve: lookup, ...options, peer: MAIL_SERVER, deadlineMs: ANSWER_MS, mayConnect });
-  const { promise: closed, resolve: close } = Promise.withResolvers<null>();
+  const closing = new AbortController();
 
-  /** The address to connect to: checked here, so that the name cannot change in between. */
-  function address(): Promise<string> {
-    if (isIP(host) !== 0)
-      return mayConnect(host) ? Promise.resolve(host) : Promise.reject(refusedAddress(MAIL_SERVER, host));
-    return new Promise((resolve, reject) => {
-      look(host, {}, (error, found) => (error === null ? resolve(String(found)) : reject(error)));
-    });
+  /** Connects to one of the addresses that were checked, so that the name cannot change in between. */
+  async function connected(signal: AbortSignal): Promise<Socket> {
+    // An IP address is not looked up.
+    if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(MAIL_SERVER, host);
+    const socket = connect({ host, port, lookup: look, signal });
+    const tooLong = () => socket.destroy(Object.assign(new Error(), { code: 'ETIMEDOUT' }));
+    await once(socket, 'connect').finally(options.deadlineClock.after(ANSWER_MS, tooLong));
+    return socket;
   }
 
-  async function deliver(id: string, message: { subject: string; text: string }): Promise<string> {
+  async function deliver(id: string, message: { subject: string; text: string }, connection: Socket) {
     // Loaded when there is something to send: whoever configures no mail has it not in memory.
     const { createTransport } = await import('nodemailer');
     const transport = createTransport({
-      host: await address(),
-      port,
+      connection,
       secure: isSecure,
       requireTLS: true,
       tls: { servername: isIP(host) === 0 ? host : '' },
-      ...(user === null || password === null ? {} : { auth: { user, pass: password } }),
-      connectionTimeout: ANSWER_MS,
+      ...(auth === null ? {} : { auth }),
       greetingTimeout: ANSWER_MS,
-      socketTimeout: ANSWER_MS,
+      socketTimeout: 2 * MAIL_MS,
       disableFileAccess: true,
       disableUrlAccess: true,
     });
+    const messageId = `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`;
+    const headers = { 'Auto-Submitted': 'auto-generated' };
+    return transport.sendMail({ ...message, from, to, messageId, headers });
+  }
+
+  async function attempt(id: string, body: string): Promise<ChannelAnswer | null> {
+    const late = new AbortController();
+    const cancel = options.deadlineClock.after(MAIL_MS, () => late.abort());
+    let connection: Socket | undefined;
     try {
-      const messageId = `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`;
-      const headers = { 'Auto-Submitted': 'auto-generated' };
-      const { response } = await transport.sendMail({ ...message, from, to, messageId, headers });
-      return response;
+      connection = await connected(AbortSignal.any([late.signal, closing.signal]));
+      const { response, rejectedErrors = [] } = await deliver(id, JSON.parse(body), connection);
+      const [refused] = rejectedErrors;
+      const fault = refused === undefined ? null : receiverRefused(`${refused.recipient}: ${said(refused)}`);
+      return { fault, isTaken: true, answer: shown(response) };
+    } catch (error) {
+      if (closing.signal.aborted) return null;
+      return { fault: late.signal.aborted ? tooLate() : mailFault(error), isTaken: false, answer: said(error) };
     } finally {
-      transport.close();
+      cancel();
+      connection?.destroy();
     }
+  }
+
+  /** A server may quote what it was sent. */
+  function shown(answer: string): string {
+    const secrets = auth === null ? [] : [`\0${auth.user}\0${auth.pass}`, auth.pass, auth.user];
+    const written = secrets.map((secret) => Buffer.from(secret).toString('base64')).concat(auth?.pass ?? []);
+    return written.reduce((rest, secret) => rest.replaceAll(secret, '…'), answer).slice(0, ANSWER_LENGTH_MAX);
+  }
+
+  function said(error: unknown): string | null {
+    const { response } = error as SmtpError;
+    return response === undefined ? null : shown(response);
   }
 
   return {
     name: 'mail',
     write: (message) => JSON.stringify({ subject: message.title, text: mailText(message) }),
-    send: async ({ id, body }) => {
-      // For the whole mail: a server that answers a byte a second never falls silent.
-      const late = Promise.withResolvers<never>();
-      const cancel = options.deadlineClock.after(3 * ANSWER_MS, () => late.reject(tooLate));
-      try {
-        const answer = await Promise.race([deliver(id, JSON.parse(body)), late.promise, closed]);
-        return answer === null ? null : { fault: null, answer: answer.slice(0, ANSWER_LENGTH_MAX) };
-      } catch (error) {
-        return { fault: mailFault(error), answer: said(error) };
-      } finally {
-        cancel();
-      }
-    },
-    close: () => close(null),
+    send: ({ id, body }) => attempt(id, body),
+    close: () => closing.abort(),
   };
 }
 
-const tooLate = transientFault(
-  'alert_timeout',
-  `The mail server did not take the mail within ${(3 * ANSWER_MS) / 1000} s. It may still have taken it.`,
-);
+function tooLate(): Fault {
+  const message = `The mail server did not take the mail within ${MAIL_MS / 1000} s. It may still have taken it.`;
+  return transientFault('alert_timeout', message);
+}
+
+/** The others got the mail, so it is not sent again. */
+function receiverRefused(refusal: string): Fault {
+  return transientFault('alert_refused', `The mail server refuses a receiver of SETTLED_ALERT_TO: ${refusal}.`);
+}
 
 type SmtpError = Error & { code?: string; responseCode?: number; response?: string };
-
-function said(error: unknown): string | null {
-  return (error as SmtpError).response?.slice(0, ANSWER_LENGTH_MAX) ?? null;
-}
 
 function mailFault(error: unknown): Fault {
   const { code, responseCode, message = '' } = error as SmtpError;

@@ -15,7 +15,10 @@ export function chatText({ title, lines, end }: AlertMessage): string {
     const line = `- ${calm(words)}${link === null ? '' : ` ${link}`}`;
     left -= line.length + 1;
     if (left < 0) {
-      shown.push(`- and ${lines.length - index} more`);
+      // The first is what the message is about.
+      if (index === 0) shown.push(`- ${calm(words)}`);
+      const more = lines.length - Math.max(index, 1);
+      if (more > 0) shown.push(`- and ${more} more`);
       break;
     }
     shown.push(line);
@@ -27,10 +30,11 @@ export function chatText({ title, lines, end }: AlertMessage): string {
 function calm(text: string): string {
   return printable(text)
     .replace(/[<>]/g, ' ')
+    .replaceAll('](', '] (')
     .replace(/@(?=everyone|here|channel|all)/gi, '(at) ');
 }
 
-/** Plain text of at most 60 columns; only an address may be longer. */
+/** Plain text of at most 60 columns; only the address of a page may be longer. */
 export function mailText({ lines, end }: AlertMessage): string {
   const listed = lines.map(({ words, link }) => [
     wrapped(`- ${printable(words)}`),
@@ -43,9 +47,11 @@ export function mailText({ lines, end }: AlertMessage): string {
     .concat('\n');
 }
 
+const LONGEST_WORD = new RegExp(`\\S{1,${MAIL_COLUMNS - 2}}`, 'g');
+
 function wrapped(text: string, indent = '  '): string {
   const rows: string[] = [];
-  for (const word of text.split(' ')) {
+  for (const word of text.match(LONGEST_WORD) ?? []) {
     const row = rows.at(-1);
     if (row !== undefined && row.length + 1 + word.length <= MAIL_COLUMNS) rows[rows.length - 1] = `${row} ${word}`;
     else rows.push(row === undefined ? word : indent + word);

@@ -11,7 +11,7 @@ import { type ApiOptions, ok, operation } from './route.ts';
 const tested = z
   .strictObject({
     name: z.enum(namesOf(ALERT_CHANNEL_WORDS)),
-    taken: z.boolean().describe('Whether it took the test.'),
+    taken: z.boolean().describe('Whether it took the test, for everybody.'),
     detail: z.string().describe('What it answered, or why it took nothing.'),
   })
   .meta({ id: 'TestedChannel' });
@@ -20,7 +20,7 @@ export type TestedChannel = z.infer<typeof tested>;
 
 export const testAlerts = operation({
   summary: 'Send a test by each channel of alerts',
-  description: 'It answers when each channel did, within half a minute.',
+  description: 'It answers when each channel did, within a minute.',
   answers: ok('What each channel answered.', { channels: z.array(tested) }),
   problems: { 409: ['alerts_not_configured'] },
   answersWithoutStore: true,
@@ -31,11 +31,10 @@ export const testAlerts = operation({
       throw problem(409, 'alerts_not_configured', detail);
     }
     const tests = await alerts.test();
-    const channels = tests.map(({ name, fault, answer }) => {
+    const channels = tests.map(({ name, fault, isTaken, answer }) => {
       const said = answer && `${fault === null ? 'it' : 'It'} answered: ${answer}`;
       const detail = [fault?.message, said].filter(Boolean).join(' ');
-      // Without either, settled stopped meanwhile.
-      return { name, taken: fault === null && answer !== null, detail };
+      return { name, taken: isTaken && fault === null, detail };
     });
     return { channels };
   },

@@ -174,10 +174,21 @@ type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 function secretTexts({ pathname, search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
-  const path = [pathname, ...pathname.split('/').filter((part) => part.length >= 8)];
+  const path = [pathname, decoded(pathname)].flatMap((one) => [
+    one,
+    ...one.split('/').filter((part) => part.length >= 8),
+  ]);
   return [...new Set([query, ...written, ...searchParams.values(), ...path])]
     .filter((text) => text.length >= QUERY_TEXT_MIN)
     .sort((a, b) => b.length - a.length);
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld: readonly string[]): TargetReply {

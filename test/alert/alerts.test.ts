@@ -301,6 +301,18 @@ describe('alerts', () => {
     expect(hook.received.filter(isDigest)[1]?.event.text).toContain('- Paid: no order');
   });
 
+  it('send the figures once on a day of 25 hours', async () => {
+    const clock = openClock({ startMs: Date.parse('2026-10-25T20:00:00Z'), scale: 1e-6 });
+    onTestFinished(() => void clock.advance(10_000));
+    const hook = await startReceiver();
+    const digest = { SETTLED_ALERT_DIGEST: '23:30', SETTLED_TIMEZONE: 'Europe/Berlin' };
+    const settled = await startTestApp({ clock, environment: { ...hookEnvironment(hook), ...digest } });
+    const world = { settled, clock, hook } as World;
+    await clock.advance(1_000);
+    await pass(world, 4 * HOUR_MS, 5 * MINUTE_MS);
+    expect(titles(world)).toEqual([expect.stringMatching(/ to 2026-10-25 23:3\d$/)]);
+  });
+
   it('send no figures of the time before they were wanted, and those of a day after the clock was ahead', async () => {
     const world = await start();
     const { settled, clock, hook } = world;
@@ -312,6 +324,9 @@ describe('alerts', () => {
     const again = { ...world, settled: await startTestApp({ clock, storePath: settled.storePath, environment }) };
     await pass(again, DAY_MS, 10 * MINUTE_MS);
     await inTime(again, () => expect(titles(world)).toEqual([expect.stringMatching(/01-31 12:.* to 2030-02-01 00:/)]));
+    tamper(settled.storePath, 'UPDATE alert_channel SET digested_at_ms = digested_at_ms + 3600000 + 43200000');
+    await pass(again, 10 * MINUTE_MS);
+    expect(titles(world)).toHaveLength(1);
     tamper(settled.storePath, 'UPDATE alert_channel SET digested_at_ms = digested_at_ms + 864000000');
     await inTime(again, () => expect(titles(world)[1]).toMatch(/from 2030-01-31 00:05 to 2030-02-01 12:/));
   });

@@ -1,6 +1,8 @@
 import type { lookup } from 'node:dns';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { dyingAt, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
 import { openClock } from '../../sandbox/clock.ts';
@@ -12,7 +14,7 @@ import { systemClock } from '../../src/work/clock.ts';
 import { environmentOf, failing, misunderstood, say } from '../cli/settled.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { startMailServer } from '../support/mail.ts';
+import { newCertificate, startMailServer } from '../support/mail.ts';
 import { listen } from '../support/network.ts';
 import { spawnSettled } from '../support/process.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -135,10 +137,75 @@ describe('a mail server', () => {
       async () => `smtps://settled:a-password@localhost:${(await startMailServer({ secure: true })).port}`,
       /^The mail server answered 535\. Check user and password in SETTLED_ALERT_SMTP/,
     ],
+    [
+      'that quotes what it was sent',
+      async () => {
+        const { key, cert } = newCertificate();
+        setDefaultCACertificates([...getCACertificates('default'), cert.toString()]);
+        const server = createTlsServer({ key, cert }, (socket) => {
+          socket.on('error', () => {});
+          socket.write('220 here\r\n');
+          socket.on('data', (said) => {
+            const line = said.toString().trim();
+            socket.write(
+              /^EHLO/.test(line) ? '250-here\r\n250 AUTH PLAIN\r\n' : `535 what is ${line} (a-password)?\r\n`,
+            );
+          });
+        });
+        const { port, close } = await listen(server);
+        onTestFinished(close);
+        return `smtps://me:a-password@localhost:${port}`;
+      },
+      /It answered: 535 what is AUTH PLAIN … \(…\)\?$/,
+    ],
   ])('%s is named in a sentence', async (_what, smtp, says) => {
     const detail = await faultAt(await smtp());
     expect(detail).toMatch(says);
     expect(detail).not.toContain('a-password');
+  });
+
+  it('that refuses a receiver is on every surface, and the others get each mail once', async () => {
+    const mail = await startMailServer({ secure: true, unknown: 'bo@shop.example' });
+    const { storePath } = await heldBefore();
+    const settled = await startTestApp({ environment: mail.environment, storePath });
+    const refusal = 'The mail server refuses a receiver of SETTLED_ALERT_TO: bo@shop.example: 550 5.1.1 who?';
+    await eventually(async () => {
+      expect(await doctorOf(settled.apiUrl, ['alerts: mail'], 'probe=false')).toContain(
+        `failing alerts: mail: ${refusal}`,
+      );
+      expect((await settled.api('/readyz')).body.troubles).toEqual([
+        'People are not told what needs them: mail by SETTLED_ALERT_SMTP refuses a receiver. See settled doctor.',
+      ]);
+    });
+    expect(mail.mails.map(({ to }) => to)).toEqual([['ana@shop.example']]);
+    const { text } = await say(['alert', '--test'], environmentOf(settled), EXIT.refused);
+    expect(text.replace(/\s+/g, ' ')).toContain(`mail not taken ${refusal}`);
+  });
+
+  it('that speaks too slowly is left, and its connection is closed', async () => {
+    const clock = openClock({ startMs: 0, scale: 1e-6 });
+    const closed = Promise.withResolvers<void>();
+    const greeted = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).on('close', () => closed.resolve());
+      socket.on('data', () => greeted.resolve());
+      socket.write('220 here\r\n');
+    });
+    const { port, close } = await listen(server);
+    onTestFinished(close);
+    const mail = openMail({
+      ...{ clock: systemClock, deadlineClock: clock, allowPrivate: true },
+      server: { host: '127.0.0.1', port, isSecure: false, user: null, password: null },
+      ...{ from: 'settled@shop.example', to: 'ana@shop.example' },
+    });
+    const sent = mail.send({ id: 'alert_1', body: '{"subject":"a","text":"b"}' });
+    await greeted.promise;
+    await clock.advance(60_000);
+    expect((await sent)?.fault).toMatchObject({
+      code: 'alert_timeout',
+      message: expect.stringContaining('within 60 s'),
+    });
+    await closed.promise;
   });
 
   it('whose name leads into this network gets nothing without permission', async () => {
@@ -170,6 +237,24 @@ describe('an alert', () => {
       expect(await doctorOf(before.apiUrl, ['alerts: url'], 'probe=false')).toBe('');
       expect(idsOf(hook)).toHaveLength(1);
     });
+  });
+
+  it('is told once if settled stops before the hook has answered', async () => {
+    const { storePath } = await heldBefore();
+    const hook = await startReceiver(() => undefined);
+    const environment = hookEnvironment(hook);
+    const settled = await startTestApp({ storePath, environment });
+    const asked = Promise.withResolvers<ServerResponse>();
+    hook.answerWith((_, response) => void asked.resolve(response));
+    const response = await asked.promise;
+    const stopped = settled.app.stop();
+    response.writeHead(204).end();
+    await stopped;
+    const again = await startTestApp({ storePath, environment });
+    await eventually(async () =>
+      expect(await doctorOf(again.apiUrl, [], 'probe=false')).not.toContain('tests apart, it has taken'),
+    );
+    expect(hook.received).toHaveLength(1);
   });
 
   it.each([

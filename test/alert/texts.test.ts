@@ -108,10 +108,22 @@ describe('a message to people', () => {
     expect((made.data as { matters: object[] }).matters).toHaveLength(400);
   });
 
+  it('names at least the first in a chat, and breaks a long reference in a mail', () => {
+    const long = entry(1, { reference: '😀'.repeat(128) });
+    const chat = chatText(message(long, entry(2)));
+    expect(chat).toMatch(/\n- Order 😀{128}, [^\n%]*\n- and 1 more\n/su);
+    expect(chat.length).toBeLessThanOrEqual(2_000);
+    const mail = mailText(message(entry(1, { reference: 'r'.repeat(128) })));
+    expect(mail.split('\n').filter((line) => line.length > 60 && !line.startsWith('  https://'))).toEqual([]);
+    expect(mail.replace(/\s/g, '')).toContain('r'.repeat(128));
+  });
+
   it('gives a reference no power over a chat or a mail', () => {
-    const hostile = entry(1, { reference: '<!channel> @everyone\r\nBcc: eve@example.com\u202e' });
+    const hostile = entry(1, {
+      reference: '<!channel> @everyone [here](https://eve.example)\r\nBcc: eve@example.com\u202e',
+    });
     const chat = chatText(message(hostile));
-    expect(chat).not.toMatch(/[<>]|@everyone|\r|\u202e/);
+    expect(chat).not.toMatch(/[<>]|@everyone|\]\(|\r|\u202e/);
     expect(chat.split('\n')).toHaveLength(3);
     expect(mailText(message(hostile))).not.toMatch(/\r|\u202e|^Bcc/m);
   });

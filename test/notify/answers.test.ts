@@ -109,6 +109,14 @@ describe('an answer of the shop', () => {
     expect(letters(stage)).toBe('AA');
   });
 
+  it('that repeats the path of its address decoded is kept without that text', async () => {
+    const stage = await startStage({ query: '/part%2Bsecret' });
+    stage.shop.answerWith({ status: 403, body: 'no part+secret, no /settled/part+secret, no part%2Bsecret' });
+    await firstFault(stage);
+    const [notice] = await stage.list();
+    expect(notice?.answer?.body).toBe('no …, no …, no …');
+  });
+
   it('that repeats path or query of its address is kept without that text', async () => {
     const secret = 'a b+c/d&e=f';
     const stage = await startStage({ query: `?shop=7&key=${encodeURIComponent(secret)}` });

@@ -20,8 +20,8 @@ export type MailServer = {
 
 const [USER, PASSWORD] = ['settled', 'p@ss/word'];
 
-/** A real mail server with TLS, from its first byte or by STARTTLS. `trusted`: whether this process trusts its certificate. */
-export async function startMailServer({ secure = false, trusted = true } = {}): Promise<MailServer> {
+/** A real mail server with TLS, from its first byte or by STARTTLS. `trusted`: whether this process trusts its certificate. `unknown`: who is refused. */
+export async function startMailServer({ secure = false, trusted = true, unknown = '' } = {}): Promise<MailServer> {
   const { key, cert } = newCertificate();
   if (trusted) setDefaultCACertificates([...getCACertificates('default'), cert.toString()]);
   const mails: Mail[] = [];
@@ -35,6 +35,8 @@ export async function startMailServer({ secure = false, trusted = true } = {}): 
       const isKnown = username === USER && password === PASSWORD;
       done(isKnown ? null : new Error('535 5.7.8 Error: authentication failed'), isKnown ? { user: USER } : undefined);
     },
+    onRcptTo: ({ address }, _session, done) =>
+      done(address === unknown ? Object.assign(new Error('5.1.1 who?'), { responseCode: 550 }) : null),
     onData: (stream, session, done) => {
       stream.toArray().then((chunks) => {
         if (refusal !== undefined) return done(Object.assign(new Error(refusal), { responseCode: 451 }));
@@ -66,7 +68,7 @@ export async function startMailServer({ secure = false, trusted = true } = {}): 
   };
 }
 
-function newCertificate(): { key: Buffer; cert: Buffer } {
+export function newCertificate(): { key: Buffer; cert: Buffer } {
   const folder = testFolder();
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const made = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost';

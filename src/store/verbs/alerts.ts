@@ -69,6 +69,7 @@ export type AlertState = {
   dueAtMs: number | null;
   /** The first of the attempts in a row that failed; null if the last one did not. */
   failingSinceMs: number | null;
+  /** Why the last attempt failed; or, if the channel took the message, why not everybody got it. */
   fault: FaultNote | null;
   takenAtMs: number | null;
   /** What the channel said last. */
@@ -97,8 +98,7 @@ const ENTRIES = statement(`
       ORDER BY h.ended_at_ms IS NULL DESC, h.ended_at_ms DESC, h.opened_at_ms, length(h.id), h.id LIMIT 1) END AS reason
   FROM (
     SELECT *, last_value(what) OVER (
-      PARTITION BY attention_key, CASE WHEN attention_key IS NULL THEN order_key END
-      ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS is_now
+      PARTITION BY kind, subject ORDER BY key ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS is_now
     FROM alert_entry WHERE channel = @channel
   ) e LEFT JOIN orders o ON o.key = e.order_key LEFT JOIN order_customer c ON c.order_key = o.key
   ORDER BY e.is_now = 'over', e.kind NOT IN ('${MONEY_KINDS.join("', '")}'), e.key LIMIT @limit`);
@@ -184,19 +184,20 @@ function* claimAlert(
 const IS_OURS = 'name = @channel AND number = @number AND attempt = @attempt AND holder = @replica';
 const END = statement(`
   UPDATE alert_channel SET body = NULL, message_id = NULL, holder = NULL, due_at_ms = NULL, taken_at_ms = @nowMs,
-    failing_since_ms = NULL, fault_code = NULL, fault_message = NULL, answer = @answer WHERE ${IS_OURS}`);
+    failing_since_ms = NULL, fault_code = @code, fault_message = @message, answer = @answer WHERE ${IS_OURS}`);
 const RETRY = statement(`
   UPDATE alert_channel SET holder = NULL, due_at_ms = @dueAtMs, failing_since_ms = coalesce(failing_since_ms, @nowMs),
     fault_code = @code, fault_message = @message, answer = @answer WHERE ${IS_OURS}`);
 
-type AlertEnd = AlertRef & { fault: FaultNote | null; answer: string | null; dueAtMs: number; nowMs: number };
+type AlertEnd = AlertRef & { fault: FaultNote | null; answer: string | null; dueAtMs: number | null; nowMs: number };
 
-/** Writes the end of an attempt: the channel took the message, or gets it again at `dueAtMs`. `lost`: the lease is over. */
+/** Writes the end of an attempt: the channel gets the message again at `dueAtMs`, or took it if that is null. `lost`: the lease is over. */
 function* endAlert(tx: Transaction, { fault, ...ended }: AlertEnd): Work<'taken' | 'retried' | 'lost'> {
-  const row = { ...ended, replica: tx.replica, ...fault };
-  const changed = yield* tx.run(fault === null ? END : RETRY, row);
+  const isTaken = ended.dueAtMs === null;
+  const { code = null, message = null } = fault ?? {};
+  const changed = yield* tx.run(isTaken ? END : RETRY, { ...ended, replica: tx.replica, code, message });
   if (changed === 0) return 'lost';
-  return fault === null ? 'taken' : 'retried';
+  return isTaken ? 'taken' : 'retried';
 }
 
 const PAID = statement(`

@@ -121,7 +121,7 @@ export function alertsContract({ fresh, shared }: Worlds): void {
       expect(await put(world)).toBe('lost');
       await held(world);
       const { id = '', attempt = 0 } = (await claim(world)) ?? {};
-      const taken = { channel: 'url', number: number + 1, attempt, fault: null, answer: '200', dueAtMs: 0 } as const;
+      const taken = { channel: 'url', number: number + 1, attempt, fault: null, answer: '200', dueAtMs: null } as const;
       expect(await world.store.endAlert({ ...taken, nowMs: world.tick() })).toBe('taken');
       expect(await state(world)).toMatchObject({
         hasMessage: false,
@@ -155,7 +155,7 @@ export function alertsContract({ fresh, shared }: Worlds): void {
       expect(await claim(world)).toBeNull();
       world.tick(5000);
       expect(await claim(world)).toMatchObject({ id: first?.id, attempt: 3 });
-      const end = { channel: 'url', number: 1, attempt: 3, fault: null, answer: 'ok', dueAtMs: 0 } as const;
+      const end = { channel: 'url', number: 1, attempt: 3, fault: null, answer: 'ok', dueAtMs: null } as const;
       expect(await world.store.endAlert({ ...end, nowMs: world.tick() })).toBe('taken');
       expect(await state(world)).toMatchObject({ fault: null, failingSinceMs: null, hasMessage: false });
       expect(await world.store.endAlert({ ...end, nowMs: world.tick() })).toBe('lost');
@@ -209,6 +209,18 @@ export function alertsContract({ fresh, shared }: Worlds): void {
       expect(await state(world)).toMatchObject({ digestedAtMs: wantedAtMs });
       await open(world, NAMES, false);
       expect(await state(world)).toMatchObject({ digestedAtMs: null });
+    });
+
+    it('tells of a matter that ended and was raised again in that order', async () => {
+      const world = await fresh();
+      await open(world);
+      const cause = await CAUSES.shop_refuses_notices.about(world);
+      await cause();
+      await put(world);
+      const [{ key = 0 } = {}] = await world.matters('shop_refuses_notices');
+      await world.end(key);
+      await (await CAUSES.shop_refuses_notices.about(world))();
+      expect((await entries(world)).map(({ what }) => what)).toEqual(['over', 'opened']);
     });
 
     it('tells first what is still open, and money; and of each matter in its order', async () => {
