@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_431,
+  lines: 43_466,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_516,
+  linesOfTests: 70_721,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_164,
+  linesOfDocs: 9_171,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };
@@ -125,7 +125,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/', 'src/secrets/'],
   },
   'src/contact/': {
-    code: ['src/contact/', 'src/domain/', 'src/paylink/', 'src/receive/verify.ts', 'src/work/'],
+    code: ['src/contact/', 'src/domain/', 'src/paylink/', 'src/links/service_secret.ts', 'src/work/'],
     types: ['src/cli/connection.ts'],
   },
   'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },

@@ -1,5 +1,6 @@
 import type { ServerApi } from '../cli/connection.ts';
 import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
+import { secretFlaw } from '../links/service_secret.ts';
 import { readDetails, readProfile } from '../paylink/answers.ts';
 import { creation, get, list, request } from '../paylink/client.ts';
 import { type LinkMade, type NewLink, type Profile, type Reply, type ServiceFault, send } from '../paylink/service.ts';
@@ -41,8 +42,12 @@ const AMOUNT_ABOVE = '25';
 const LIFETIME_MS = 86_400_000;
 const DEADLINE_MS = 10_000;
 const LOOK_EVERY_MS = 250;
-/** A delivery may be recorded a moment before the tail says so. */
-const TAIL_LOOKS_MAX = 8;
+/** Some things show a moment late: a link just made, how a delivery was signed, one accepted after refused ones. */
+const LATE_LOOKS_MAX = 8;
+/** The service, or a person, only looks with these whether the address is there. */
+const PROBES: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Faults that pass, and show no shape of the service. */
+const IS_PASSING = /^service_(?:failed|rate_limited|timeout|unreachable)$/;
 const HEADERS = ['content-type', 'retry-after', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
 /** The least amount that a link may have. */
@@ -78,8 +83,12 @@ export async function openLink(contact: Contact, reference: string, gap: GapName
   if (made === null) return null;
   const { reply, value } = made;
   const created = ofCreation(reply, asked);
-  const own = created['creation-secret'] === 'own' ? value.webhookSecrets[0] : undefined;
-  await server.post('/v1/links', { ...order, id: value.id, webhookSecret: own });
+  const webhookSecret = value.webhookSecrets.find((one) => secretFlaw(one) === null);
+  await server.post('/v1/links', { ...order, id: value.id, webhookSecret }).catch((fault: Error) => {
+    fault.message += ` Link ${value.id} of order ${reference} stays at the service, and expires within a day. `;
+    fault.message += `To cancel the order later: settled orders cancel '${reference}'`;
+    throw fault;
+  });
   if (tail !== null) {
     Object.assign(found, created, ofRate(reply));
     return { id: value.id, url: value.url, asked, tail };
@@ -89,7 +98,15 @@ export async function openLink(contact: Contact, reference: string, gap: GapName
 }
 
 async function readBack(contact: Contact, id: string, asked: Asked): Promise<Shapes> {
-  return ofDetails((await hear(contact, detailsOf(id))).reply, asked);
+  for (let looksLeft = LATE_LOOKS_MAX; ; looksLeft--) {
+    const { reply } = await hear(contact, detailsOf(id));
+    if (reply.status !== 404 || looksLeft === 0) return ofDetails(reply, asked);
+    await pause(contact);
+  }
+}
+
+function pause({ clock }: Contact): Promise<void> {
+  return new Promise((resolve) => void clock.after(LOOK_EVERY_MS, resolve));
 }
 
 /** Cancels an order of which the service surely has no link. Says what became of it, and what to do. */
@@ -151,13 +168,13 @@ export async function awaitDeliveries(
 ): Promise<void> {
   const { clock, found } = contact;
   const untilMs = clock.monotonicMs() + waitMs;
-  let looksLeft = TAIL_LOOKS_MAX;
+  let looksLeft = LATE_LOOKS_MAX;
   for (;;) {
     const come = await lookAtDeliveries(contact, opened);
     const isEnough = come.hasCome && (come.isPayment || !forPayment);
     if (isEnough && (come.isNamed || looksLeft-- === 0)) break;
     if (clock.monotonicMs() >= untilMs) break;
-    await new Promise<void>((resolve) => void clock.after(LOOK_EVERY_MS, resolve));
+    await pause(contact);
   }
   opened.tail.stop.abort();
   if (!forPayment) return;
@@ -175,17 +192,22 @@ async function lookAtDeliveries(contact: Contact, { id, asked, tail }: FirstLink
   const { rejections } = await server.get<{ rejections: Rejected[] }>('/v1/rejections', { reference });
   // One that came before the service's own secret was known comes again.
   const isEarly = ({ reason }: Rejected) => reason === 'signature_wrong' && found['creation-secret'] === 'own';
-  const refused = rejections.filter((one) => !isEarly(one));
-  for (const one of refused) Object.assign(found, ofRejection(one, headerPrefix));
-  // One that settled does not take says nothing of what is signed.
-  if (found['creation-secret'] === 'short') found.signed = undefined;
-  if (tail.isStale) found.deliveries = 'stale';
+  const refused = rejections.filter((one) => !isEarly(one) && !PROBES.has(one.diagnosis?.details.method));
   const deliveries = events.filter(({ reading }) => reading === null).reverse();
+  // Refused ones say something only if none was accepted.
+  if (deliveries.length === 0) {
+    for (const one of refused) Object.assign(found, ofRejection(one, headerPrefix));
+    // One that settled does not take says nothing of what is signed.
+    if (found['creation-secret'] === 'short') found.signed = undefined;
+    if (tail.isStale) found.deliveries = 'stale';
+  }
   for (const { id: event } of deliveries) {
     if (seen.some(({ what }) => what === `event ${event}`)) continue;
     const { event: row } = await server.get<{ event: EventRow }>(`/v1/events/${event}`);
     seen.push({ what: `event ${event}`, body: row.bodyText ?? '' });
-    const shape = { ...ACCEPTED, 'header-prefix': headerPrefix, ...ofEvent(row.bodyText ?? '', id) };
+    // The tail says how its signature is written.
+    Object.assign(found, ACCEPTED, { 'header-prefix': headerPrefix, signature: undefined });
+    const shape = ofEvent(row.bodyText ?? '', id);
     // An event about a payment says the most.
     Object.assign(found, isOfPayment(row) ? shape : { ...shape, ...found });
   }
@@ -196,7 +218,7 @@ async function lookAtDeliveries(contact: Contact, { id, asked, tail }: FirstLink
   return {
     hasCome: refused.length + deliveries.length > 0 || tail.isStale,
     isPayment: deliveries.length === 0 || deliveries.some(isOfPayment),
-    isNamed: deliveries.length === 0 || tail.signedAs.has(deliveries.at(-1)?.id ?? ''),
+    isNamed: tail.signedAs.has(deliveries.at(-1)?.id ?? ''),
   };
 }
 
@@ -239,6 +261,7 @@ async function hear<T>({ url, key, clock, seen }: Contact, call: ServiceCall<T>)
   seen.push({ what: call.name, status: reply.status, headers: Object.fromEntries(headers), body });
   const secrets = [key, ...call.secrets];
   const { result } = judge({ ...call, secrets }, reply, { as: 'create', nowMs: clock.nowMs() });
+  if (!result.ok && IS_PASSING.test(result.fault.code)) throw result.fault;
   return { reply, result };
 }
 

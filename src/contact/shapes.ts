@@ -1,10 +1,10 @@
 import { parseAmount } from '../domain/money.ts';
 import { parseBodyExactly, parseText } from '../json.ts';
-import { readDetails, readPage } from '../paylink/answers.ts';
+import { secretFlaw } from '../links/service_secret.ts';
+import { creationPlaces, readDetails, readPage } from '../paylink/answers.ts';
 import { readInstant } from '../paylink/payment_details.ts';
 import { goesElsewhere, type NewLink, type Reply } from '../paylink/service.ts';
 import { asObject, field, type JsonObject, scalarText, statedText, usableId } from '../paylink/values.ts';
-import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Shapes } from './gaps.ts';
 
 /** Names the shapes of what the service sent, in the words of gaps.ts. */
@@ -18,24 +18,30 @@ function firstOf(names: Readonly<Record<string, boolean>>, otherwise: string): s
 }
 
 export function ofCreation({ status, body }: Reply, asked: Asked): Shapes {
-  const root = asObject(parseBodyExactly(body)) ?? {};
-  const around = asObject(field(root, 'data')) ?? root;
-  const link = asObject(field(around, 'paymentLink'));
-  const isBeside = Object.hasOwn(around, 'webhookSecret');
-  const places = { 'in-data': around !== root, bare: link === null, 'beside-link': isBeside };
-  const secret = statedText(field(link ?? {}, 'webhookSecret') ?? field(around, 'webhookSecret')) ?? '';
-  const secrets = {
-    none: secret === '',
-    given: secret === asked.webhookSecret,
-    masked: /\*{3}|\.{3}|\u2026|hidden|masked|redacted/i.test(secret),
-    short: secret.length < SIGNING_SECRET_BYTES_MIN,
-    own: /^[\x21-\x7e]{16,512}$/.test(secret),
+  const { root, inner, paymentLink, secrets } = creationPlaces(parseBodyExactly(body));
+  const link = asObject(paymentLink) ?? {};
+  const given = secrets.find((one) => one === asked.webhookSecret);
+  // The service's own counts before the one given, and one that cannot be used last.
+  const own = secrets.find((one) => one !== given && secretFlaw(one) === null);
+  const secret = own ?? given ?? secrets[0] ?? null;
+  const places = {
+    'in-data': link === inner || link === field(inner, 'paymentLink'),
+    bare: link === root,
+    'beside-link': statedText(field(link, 'webhookSecret')) !== secret,
+  };
+  const flaw = secretFlaw(secret ?? '');
+  const kinds = {
+    none: secret === null,
+    given: secret === given,
+    own: secret === own,
+    masked: flaw === 'it is masked',
+    short: flaw?.includes('fewer') === true,
   };
   return {
     'creation-status': String(status),
     'creation-envelope': firstOf(places, 'in-link'),
-    'creation-secret': firstOf(secrets, 'other'),
-    ...ofLink(link ?? around, asked),
+    'creation-secret': firstOf(kinds, 'other'),
+    ...ofLink(link, asked),
   };
 }
 

@@ -63,7 +63,7 @@ export async function keepServiceSecret(
 }
 
 /** Why a text cannot be a signing secret, without quoting it; null if it can be one. */
-function secretFlaw(secret: string): string | null {
+export function secretFlaw(secret: string): string | null {
   if (secret.length > LENGTH_MAX) return `it has more than ${LENGTH_MAX} characters`;
   if (isMasked(secret.replace(/^whsec_/i, ''))) return 'it is masked';
   if (/[^\x21-\x7e]/.test(secret)) return 'it holds white space, or characters that no secret has';

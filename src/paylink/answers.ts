@@ -61,17 +61,23 @@ export function readProfile(body: unknown): Read<Profile> {
  * out.
  */
 export function readCreation(body: unknown, given: string): Read<LinkMade> {
+  const { root, paymentLink, secrets } = creationPlaces(body);
+  const shape = z.object({ success, paymentLink: linkShape });
+  return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => ({
+    ...seen(answer.paymentLink),
+    webhookSecrets: [...new Set(secrets.filter((secret) => secret !== given))],
+  }));
+}
+
+/** Where the answer to a creation has its link, and every `webhookSecret` in it. */
+export function creationPlaces(body: unknown) {
   const root = asObject(body) ?? {};
   const inner = asObject(field(root, 'data')) ?? {};
   const named = [field(root, 'paymentLink'), field(inner, 'paymentLink')];
   const bare = [root, inner].filter((place) => Object.hasOwn(place, 'id'));
   const paymentLink = [...named, ...bare].find((place) => place !== undefined);
-  const shape = z.object({ success, paymentLink: linkShape });
   const secrets = [asObject(paymentLink) ?? {}, root, inner].map((place) => statedText(field(place, 'webhookSecret')));
-  return read(shape, { success: field(root, 'success'), paymentLink }, (answer) => ({
-    ...seen(answer.paymentLink),
-    webhookSecrets: [...new Set(secrets.filter((secret) => secret !== null).filter((secret) => secret !== given))],
-  }));
+  return { root, inner, paymentLink, secrets: secrets.filter((secret) => secret !== null) };
 }
 
 /** `GET /payment-links` */

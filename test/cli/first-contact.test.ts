@@ -1,6 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -9,8 +11,9 @@ import { likeness } from '../../sandbox/cli/switches.ts';
 import { testFolder } from '../support/app.ts';
 import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { HOUR_MS, startTestSandbox } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
 import { meet, startBeside } from './first_contacts.ts';
-import { startPlainService } from './plain_service.ts';
+import { type PlainOptions, type PlainService, startPlainService } from './plain_service.ts';
 import { failing, misunderstood } from './settled.ts';
 
 /** A real sandbox that plays a recording, and settled beside it. */
@@ -141,6 +144,160 @@ describe('cli: first-contact, with deliveries that settled refuses', () => {
       code: 0,
       gaps: { signed: 'timestamp.body' },
     });
+  });
+});
+
+/** Requests at a link's address that settled does not take for a delivery of the service. */
+const REFUSED: readonly (readonly [string, RequestInit & { isProbe?: boolean }])[] = [
+  ['a GET', { method: 'GET', isProbe: true }],
+  ['a HEAD', { method: 'HEAD', isProbe: true }],
+  ['an OPTIONS', { method: 'OPTIONS', isProbe: true }],
+  ['a PUT', { method: 'PUT', body: '{}' }],
+  ['unsigned', { method: 'POST', body: '{}' }],
+  ['signed in other headers', { method: 'POST', headers: { 'x-b-signature': 'ab', 'x-b-timestamp': '1' } }],
+  ['signed at no time', { method: 'POST', headers: signed('ab'.repeat(32), '12') }],
+  ['signed in no form', { method: 'POST', headers: signed('?', String(Date.now())) }],
+  ['signed by another', { method: 'POST', headers: signed('ab'.repeat(32), String(Date.now())) }],
+  ['signed an hour ago', { method: 'POST', headers: signed('ab'.repeat(32), String(Date.now() - HOUR_MS)) }],
+];
+
+function signed(signature: string, timestamp: string): Record<string, string> {
+  return { 'x-service-signature': signature, 'x-service-timestamp': timestamp };
+}
+
+/** Resolves once settled has told a first contact which deliveries it refused. */
+function looked(): Promise<void> {
+  return new Promise((resolve) => {
+    const heard = (message: unknown) => {
+      if (!(message as { request: IncomingMessage }).request.url?.startsWith('/v1/rejections?')) return;
+      unsubscribe('http.server.response.finish', heard);
+      resolve();
+    };
+    subscribe('http.server.response.finish', heard);
+  });
+}
+
+describe('cli: first-contact, with deliveries of which settled refuses some', () => {
+  const accepted = { deliveries: 'sent', method: 'POST', 'timestamp-unit': 'ms', signed: 'timestamp.body' };
+  const gaps = { ...accepted, 'header-prefix': 'x-service', signature: 'v1,base64', wrapping: 'resource' };
+
+  /** A service at whose first link's address something else comes before the link is known; it sends no event of it yet. */
+  async function startEarly(init: RequestInit) {
+    let address = '';
+    const service: PlainService = await startPlainService({
+      hold: async (step) => {
+        const [link] = service.links;
+        if (step !== 'POST /payment-links answered' || link === undefined) return;
+        address = link.webhookUrl;
+        link.webhookUrl = 'http://127.0.0.1:9';
+        await fetch(address, init);
+      },
+    });
+    const { environment } = await startBeside(service);
+    const pay = async () => {
+      await looked();
+      const [link] = service.links as [PlainService['links'][number]];
+      await service.pay(Object.assign(link, { webhookUrl: address }).id);
+    };
+    return { environment, pay };
+  }
+
+  it.each(REFUSED)('says what one shows that it accepts after one that is %s', async (_, init) => {
+    const { environment, pay } = await startEarly(init);
+    expect(await meet(environment, ['--payment'], { onLink: pay })).toMatchObject({ code: 0, gaps });
+  });
+
+  it('says what one shows that it accepts before all of those', async () => {
+    const service = await startPlainService();
+    const { environment } = await startBeside(service);
+    const onLink = async () => {
+      for (const [, init] of REFUSED) await fetch(service.links[0]?.webhookUrl as string, init);
+    };
+    expect(await meet(environment, ['--payment', '--wait', '1'], { onLink })).toMatchObject({ code: 0, gaps });
+  });
+
+  it('takes each of those for a delivery if no other comes, but for a probe; none is waited for any longer', async () => {
+    const meetOne = async ([what, { isProbe = false, ...init }]: (typeof REFUSED)[number]) => {
+      const { environment } = await startEarly(init);
+      const { gaps, text } = await meet(environment, ['--payment', '--wait', isProbe ? '1' : '3600']);
+      const hasCome = [Object.hasOwn(gaps, 'deliveries'), !text.includes('No delivery came')];
+      expect([what, ...hasCome]).toEqual([what, !isProbe, !isProbe]);
+    };
+    await Promise.all(REFUSED.map(meetOne));
+  });
+});
+
+describe('cli: first-contact with a service that names a signing secret', () => {
+  const own = 'The-secret-of-the-service-0123456789';
+  const masked = 'The-se****';
+  type Made = NonNullable<PlainOptions['made']>;
+  const cases: [what: string, made: Made, envelope: string, secret: string][] = [
+    [
+      'its own beside the link, a masked one in it',
+      (link) => ({ paymentLink: { ...link, webhookSecret: masked }, webhookSecret: own }),
+      ...(['beside-link', 'own'] as const),
+    ],
+    [
+      'its own beside the link, the one given in it',
+      (link, webhookSecret) => ({ paymentLink: { ...link, webhookSecret }, webhookSecret: own }),
+      ...(['beside-link', 'own'] as const),
+    ],
+    [
+      'its own in the link, the one given beside it',
+      (link, webhookSecret) => ({ paymentLink: { ...link, webhookSecret: own }, webhookSecret }),
+      ...(['in-link', 'own'] as const),
+    ],
+    [
+      'the one given in the link, a masked one beside it',
+      (link, webhookSecret) => ({ paymentLink: { ...link, webhookSecret }, webhookSecret: masked }),
+      ...(['in-link', 'given'] as const),
+    ],
+    [
+      'the one given, beside data that hold no link',
+      (link, webhookSecret) => ({ data: { requestId: 'r-1' }, paymentLink: { ...link, webhookSecret } }),
+      ...(['in-link', 'given'] as const),
+    ],
+    [
+      'its own, in data that hold no link',
+      (paymentLink) => ({ data: { webhookSecret: own }, paymentLink }),
+      ...(['beside-link', 'own'] as const),
+    ],
+    [
+      'the one given in data, beside an id of the request',
+      (link, webhookSecret) => ({ data: { paymentLink: { ...link, webhookSecret } }, id: 'r-1' }),
+      ...(['in-data', 'given'] as const),
+    ],
+    ['its own in data that are the link', (link) => ({ data: { ...link, webhookSecret: own } }), 'in-data', 'own'],
+    ['its own in a body that is the link', (link) => ({ ...link, webhookSecret: own }), 'bare', 'own'],
+    [
+      'letters that settled takes for a mask',
+      (link) => ({ paymentLink: { ...link, webhookSecret: 'x'.repeat(40) } }),
+      ...(['in-link', 'masked'] as const),
+    ],
+    ['none', (paymentLink) => ({ paymentLink }), 'in-link', 'none'],
+  ];
+
+  it.each(cases)('finds %s, as settled does', async (_, made, envelope, secret) => {
+    const service: PlainService = await startPlainService({
+      made,
+      hold: async (step) => {
+        const link = service.links.at(-1);
+        if (step === 'POST /payment-links answered' && secret === 'own' && link) link.webhookSecret = own;
+      },
+    });
+    const { environment, settled } = await startBeside(service);
+    const payLast = () => service.pay(service.links.at(-1)?.id as string);
+    expect(await meet(environment, ['--payment'], { onLink: payLast })).toMatchObject({
+      code: 0,
+      gaps: {
+        ...{ 'creation-envelope': envelope, 'creation-secret': secret, reference: 'as-given', numbers: 'text' },
+        ...{ deliveries: 'sent', signed: 'timestamp.body' },
+      },
+    });
+    const body = { reference: 'of-a-shop', title: 'A chair', amount: '25.01' };
+    expect(await settled.api('/v1/orders', { body })).toMatchObject({ status: 201 });
+    await payLast();
+    await eventually(async () => expect(await settled.order('of-a-shop')).toMatchObject({ state: 'paid' }));
   });
 });
 
@@ -333,29 +490,68 @@ describe('cli: first-contact refuses', () => {
     expect(await settled.order(reference)).toMatchObject({ state });
   });
 
-  it.each([
-    ['the link', /^GET .*\/payment-links\/[^?]+$/],
-    ['the list', /^GET .*\/payment-links\?/],
-  ])(
-    'to go on if the service hangs up when it is asked for %s, after it has shown what was seen',
-    async (_, request) => {
+  const asked = [
+    ['the link', /^GET .*\/payment-links\/[^?]+$/, 'details'],
+    ['the list', /^GET .*\/payment-links\?/, 'list'],
+    ['a link that is not there', /^GET .*\/payment-links\/[^?]+-none$/, 'error-body'],
+  ] as const;
+  const failures = [
+    ['hangs up', null, 'got no complete answer'],
+    ['answers 429', 429, 'answered 429'],
+    ['answers 503', 503, 'answered 503'],
+  ] as const;
+  const broken = failures.flatMap(([how, ...failure]) =>
+    asked.map(([of, ...request]) => ({ how, of, failure, request })),
+  );
+  it.each(broken)(
+    'to go on if the service $how when it is asked for $of, after it has shown what was seen',
+    async ({ failure: [status, says], request: [request, gap] }) => {
       const service = await startPlainService({
         instead: ({ method, url }, response) => {
           const isBroken = request.test(`${method} ${url}`);
-          if (isBroken) response.destroy();
+          if (isBroken && status === null) response.destroy();
+          else if (isBroken) response.writeHead(status as number).end('<html>');
           return isBroken;
         },
       });
       const { environment, settled } = await startBeside(service);
-      const { code, text, gaps, reference } = await meet(environment);
+      const { code, text, gaps, reference } = await meet(environment, [], { columns: 500 });
       expect([code, service.links.length]).toEqual([75, 1]);
-      expect(gaps).toMatchObject({ 'creation-status': '200', reference: 'as-given' });
-      expect(text.replaceAll('\n', ' ')).toMatch(
-        /status of a creation.*got no complete answer.*links named above stay/,
-      );
+      expect(gaps).toMatchObject({ 'creation-status': '200', 'creation-envelope': 'in-data' });
+      expect(gaps).not.toHaveProperty(gap);
+      expect(text).toMatch(new RegExp(`status of a creation.*${says}.*links named above stay`, 's'));
       expect((await settled.order(reference)).state).toBe('awaiting_payment');
     },
   );
+
+  it.each([
+    ['a moment', 3, 0, 'whole'],
+    ['good', Number.POSITIVE_INFINITY, 1, 'other'],
+  ])('no link that the service does not find at first, for %s', async (_, times, code, details) => {
+    let left = times;
+    const service = await startPlainService({
+      instead: ({ url }, response) => {
+        const isMissing = /\/payment-links\/[^?]+(?<!-none)$/.test(url ?? '') && left-- > 0;
+        if (isMissing) response.writeHead(404).end('{"message":"no such link"}');
+        return isMissing;
+      },
+    });
+    const { environment } = await startBeside(service);
+    expect(await meet(environment)).toMatchObject({ code, gaps: { details } });
+  });
+
+  it('to go on if the server ends once the link is made, and names it and its order', async () => {
+    const service: PlainService = await startPlainService({
+      hold: async (step) => {
+        if (step === 'POST /payment-links answered') await beside.settled.app.stop();
+      },
+    });
+    const beside = await startBeside(service);
+    const error = await failing(['first-contact', '--yes'], beside.environment);
+    const [link] = service.links;
+    expect(error).toMatchObject({ code: 'server_unreachable', exit: 69 });
+    expect(error.message).toContain(`Link ${link?.id} of order ${link?.externalReference}`);
+  });
 
   it.each([
     ['exists', '.', /it exists/],

@@ -23,6 +23,8 @@ export type PlainOptions = {
   hold?: (step: string) => Promise<unknown>;
   /** Answers a request in place of the service; false if it does not. */
   instead?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** The body of the answer to a creation. */
+  made?: (link: object, webhookSecret: string) => object;
   /** Writes a signature; null for one that it would not send. */
   sign?: (code: Buffer) => string | null;
 };
@@ -31,7 +33,14 @@ export type PlainOptions = {
 const HOLDERS = { AngelaPrado: true, qZmTkWbXvLpR: 7 };
 const CUSTOMER = { name: 'Ângela Prado 3ª', email: 'angela.prado@example.com', document: '390.533.447-05', age: 4711 };
 
-export async function startPlainService({ hold, instead, sign }: PlainOptions = {}): Promise<PlainService> {
+const MADE = (link: object, webhookSecret: string) => ({ data: { paymentLink: { ...link, webhookSecret } } });
+
+export async function startPlainService({
+  hold,
+  instead,
+  made = MADE,
+  sign,
+}: PlainOptions = {}): Promise<PlainService> {
   const apiKey = 'live_key_0123456789_of_the_plain_service';
   const links: PlainService['links'] = [];
   const paid = new Set<string>();
@@ -94,7 +103,7 @@ export async function startPlainService({ hold, instead, sign }: PlainOptions = 
       const asked = JSON.parse(sent);
       const link = { ...asked, id: `L-${links.length + 1}-${Date.now()}` };
       links.push(link);
-      await answer(200, { data: { paymentLink: { ...details(link), webhookSecret: asked.webhookSecret } } });
+      await answer(200, made(details(link), asked.webhookSecret));
       return deliver(link.id, 'payment_link.created');
     }
     const found = links.find(({ id }) => path === `/payment-links/${id}`);
