@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_466,
+  lines: 43_479,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_721,
+  linesOfTests: 70_734,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_171,

@@ -53,7 +53,7 @@ export function verdict(told: readonly Told[], matters: number, killsAtMs: reado
 
 function mattersOf(one: Told): Matter[] {
   if (one.channel === 'url') return one.said.data.matters ?? [];
-  return [...one.said.matchAll(/^- (?:(Over|Opened, and over)[^:]* of order|Order) (order-\d+(?:r\d+)?)[,:]/gm)].map(
+  return [...one.said.matchAll(/^- (?:(Over|Opened, and over)[^:]*: order|Order) (order-\d+(?:r\d+)?)[,:.]/gm)].map(
     ([, state = '', reference = '']) => {
       const what = state === '' ? 'opened' : state === 'Over' ? 'over' : 'opened_and_over';
       return { what, reference, id: null };

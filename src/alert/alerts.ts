@@ -195,7 +195,7 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     if (afterMs >= dueAtMs) return null;
     const paid = await store.paidBetween({ afterMs, untilMs: nowMs });
     const minute = (ms: number) => localTime(digest.zone, ms).slice(0, '2026-11-23 08:03'.length);
-    const period = `from ${minute(afterMs)} to ${minute(nowMs)}`;
+    const period = `from ${minute(afterMs)} to ${minute(nowMs)}, ${digest.zone}`;
     const told = { ...reader, period, canTell: options.canTell };
     return { message: digestMessage(paid, await readWaiting(), told), digests: true };
   }

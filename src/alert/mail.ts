@@ -139,5 +139,5 @@ function tlsWords(error: string, responseCode: number | undefined): string | nul
   if (/wrong version number/i.test(error)) return 'speaks no TLS on this port: write smtp:// for STARTTLS';
   const [, why] = /^\S+ (.*(?:certificate|altnames).*)/i.exec(error) ?? [];
   if (why === undefined) return null;
-  return `has a certificate that is not trusted: ${why}. If an authority of your own signed it, set NODE_EXTRA_CA_CERTS to its file`;
+  return `has a certificate that is not trusted: ${why}. If an authority of your own signed it, start settled with NODE_EXTRA_CA_CERTS=FILE in its environment, not in .env`;
 }

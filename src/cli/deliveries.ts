@@ -110,12 +110,18 @@ export const verifyDelivery = defineCommand({
   },
   async run({ options, config, server }) {
     const { body, signature, timestamp, order, now, tolerance } = options;
-    const secret = readSecret(options['secret-file']);
-    if (body === undefined || (secret === undefined) === (order === undefined)) {
+    const secretFile = options['secret-file'];
+    if (
+      body === undefined ||
+      (secretFile === undefined) === (order === undefined) ||
+      (body === '-' && secretFile === '-')
+    ) {
       throw new UsageError(
-        '`settled verify` needs --body FILE, and either --order REFERENCE or --secret-file FILE. See: settled help verify',
+        '`settled verify` needs --body FILE, and either --order REFERENCE or --secret-file FILE, but not both; only one of ' +
+          'the two files may be standard input. See: settled help verify',
       );
     }
+    const secret = readSecret(secretFile);
     if (signature === undefined || timestamp === undefined) {
       throw new UsageError(
         '`settled verify` needs --signature TEXT and --timestamp TEXT. A delivery that came without one of these headers ' +

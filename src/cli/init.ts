@@ -107,7 +107,9 @@ function readAnswers(options: InitOptions, inherited: Environment): Record<strin
   }
   const textOf = (name: OptionName) => {
     const text = String(options[name]);
-    return (name === 'api-key-file' ? readGivenFile(name, text).toString('utf8') : text).trim();
+    const value = (name === 'api-key-file' ? readGivenFile(name, text).toString('utf8') : text).trim();
+    if (value === '') throw new UsageError(`--${name} ${text} gives nothing: it is empty.`);
+    return value;
   };
   return Object.fromEntries(given.map((name) => [SETTING_OF[name], textOf(name)]));
 }

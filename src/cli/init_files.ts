@@ -29,8 +29,8 @@ export function refuseSecondTime(): void {
   if (there === undefined) return;
   const message =
     `${resolve(there)} exists, and nothing was changed: settled is set up in a folder that has neither ${ENV_FILE} nor ` +
-    `${FOLDER}. Settings are texts that you can edit; \`settled doctor\` checks a settled that runs with them. To begin ` +
-    'anew, move both away; for another shop, take another folder.';
+    `${FOLDER}. To change a setting, edit it there and start settled again. To begin anew, move both away; for another ` +
+    'shop, take another folder.';
   throw new CommandError('not_confirmed', message);
 }
 

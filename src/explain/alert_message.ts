@@ -94,7 +94,7 @@ export function digestMessage(
   };
   return {
     type: 'digest',
-    title: titled(reader, period),
+    title: titled(reader, `figures ${period}`),
     lines: Object.entries(figures).map(([name, value]) => ({ words: `${name}: ${value}`, link: null })),
     end: endOf(waiting, reader),
     data: {
@@ -158,13 +158,13 @@ function toldWords({ what, kind, reason, openedAtMs, overAtMs, ...of }: Told, { 
   const about = of.reference === null ? '' : `order ${of.reference}${whose}${money}`;
   if (what === 'opened') return `${capital(about === '' ? meaning : `${about}: ${meaning}`)}.`;
   const over = what === 'over' ? `Over${lasted}` : `Opened, and over${lasted}`;
-  return `${over}, no longer true${about === '' ? '' : ` of ${about}`}: ${meaning}.`;
+  return `${over}${about === '' ? '' : `: ${about}`}. It was: ${meaning}.`;
 }
 
 function groupWords({ kind, reason, count, oldestAtMs, sums }: MatterGroup, nowMs: number): string {
   const why = reason === null ? '' : ` (${words.holdReason(reason)})`;
   const money = sums.length === 0 ? '' : `, ${moneyWords(sums)}`;
-  return `${count}${money}, the oldest for ${inWords(wholeSeconds(nowMs - oldestAtMs))}: ${matterWords(kind)}${why}.`;
+  return `${inNumber(count, 'matter')}${money}, the oldest for ${inWords(wholeSeconds(nowMs - oldestAtMs))}: ${matterWords(kind)}${why}.`;
 }
 
 function wholeSeconds(ms: number): number {

@@ -14,7 +14,7 @@ export function failsToTell({ attempt, fault, failingSinceMs }: AlertState): boo
 
 /** That it does, without what it said, for anybody who may see whether settled is ready. */
 export function alertTrouble({ name, failingSinceMs }: AlertState): string {
-  const fails = failingSinceMs === null ? 'refuses a receiver' : `takes no alert since ${iso(failingSinceMs)}`;
+  const fails = failingSinceMs === null ? 'refuses a receiver' : `has taken no alert since ${iso(failingSinceMs)}`;
   return `People are not told what needs them: ${ALERT_CHANNEL_WORDS[name]} ${fails}. See settled doctor.`;
 }
 

@@ -197,6 +197,8 @@ export function wholeNumber(name: string, text: string, min: number): number {
 
 /** Reads the file that an option names; `-` is standard input. */
 export function readGivenFile(option: string, path: string): Buffer {
+  if (path === '-' && process.stdin.isTTY === true)
+    process.stderr.write(`Type what --${option} reads, and end it with Ctrl-D on a line of its own.\n`);
   try {
     return readFileSync(path === '-' ? 0 : path);
   } catch (error) {

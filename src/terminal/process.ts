@@ -105,8 +105,9 @@ export function openTerminal() {
   return {
     /** False if the input ends. */
     confirm: async (question: string): Promise<boolean> => {
+      // Not by \`prompt\`, which fails once the input has ended.
       reader.setPrompt(`${question} [y/N] > `);
-      reader.prompt();
+      stderr.write(reader.getPrompt());
       const { value, done } = await lines.next();
       return !done && /^y/i.test(value.trim());
     },

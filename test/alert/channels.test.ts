@@ -130,7 +130,7 @@ describe('a mail server', () => {
         const { port } = await startMailServer({ secure, trusted: false });
         return `${secure ? 'smtps' : 'smtp'}://localhost:${port}`;
       },
-      /^The mail server has a certificate that is not trusted: .+\. If .* NODE_EXTRA_CA_CERTS to its file\.$/,
+      /^The mail server has a certificate that is not trusted: .+\. If .* NODE_EXTRA_CA_CERTS=FILE in its environment, not in \.env\.$/,
     ]),
     [
       'that does not know the password',

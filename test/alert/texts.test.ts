@@ -42,7 +42,7 @@ describe('a message to people', () => {
     );
     const order = 'order-1, balance 28.80 BRL, asked 48.00 BRL';
     expect(opened).toContain(`- Order ${order}: ${words}. https://shop.example/ops/orders/order-1`);
-    expect(over).toContain(`- Over after 60 s, no longer true of order ${order}: ${words}.`);
+    expect(over).toContain(`- Over after 60 s: order ${order}. It was: ${words}.`);
     expect(over).toContain('settled: 1 over\n');
     expect(opened).toContain(MONEY_KINDS.includes(kind) ? '1 matter opened (1 about money)' : '1 matter opened\n');
     const ofNone = chatText(message(entry(1, { kind, orderKey: null, reference: null })));

@@ -184,6 +184,12 @@ describe('cli: init refuses an answer, and writes nothing', () => {
       [{ 'shop-url': 'http://127.0.0.1:9/settled' }, {}, invalid, /- SETTLED_SHOP_URL leads .*_ALLOW_PRIVATE=true/],
       [{}, { SETTLED_STORE: 'mysql://db' }, invalid, /- SETTLED_STORE names no store/],
       [{ 'shop-url': service }, { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' }, invalid, /- SETTLED_SHOP_ALLOW_PRIVATE is/],
+      [
+        { 'api-key-file': '/dev/null' },
+        {},
+        { code: 'usage' },
+        /^--api-key-file \/dev\/null gives nothing: it is empty/,
+      ],
       [{}, { SETTLED_CURRENCY: 'real' }, invalid, /SETTLED_CURRENCY/],
       [{}, { SETTLED_PUBLIC_URL: service }, { code: 'usage' }, /^--public-url and SETTLED_PUBLIC_URL are both given/],
     ];

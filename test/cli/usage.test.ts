@@ -192,6 +192,7 @@ describe('cli: arguments', () => {
     [['bulk', 'end', '--dry-run'], /needs --kind KIND/],
     [['bulk', 'accept', '--hold', 'amount_mismatch'], /needs --reason TEXT/],
     [['audit', '--head', '7:ab'], /^--head needs --verify\.$/],
+    [['verify', '--body', '-', '--secret-file', '-'], /only one of the two files may be standard input/],
     [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
     [['verify', '--body', 'x', '--secret-file', '/dev/null'], /needs --signature TEXT and --timestamp TEXT/],
   ])('%j is refused before anything is asked of the server', async (args, message) => {

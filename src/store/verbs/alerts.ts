@@ -37,10 +37,12 @@ function* openAlertChannels(
 }
 
 const NOTE_HELD = statement(`
-  INSERT INTO alert_entry (channel, kind, subject, order_key, what, at_ms)
-  SELECT name, 'hold', @reference::text, @orderKey::bigint, @what::text, @atMs::bigint FROM alert_channel`);
+  INSERT INTO alert_entry (channel, kind, subject, opened_at_ms, order_key, what, at_ms)
+  SELECT name, 'hold', @reference::text, (SELECT min(opened_at_ms) FROM hold WHERE order_key = @orderKey
+    AND (ended_at_ms IS NULL OR ended_at_ms = @atMs)), @orderKey::bigint, @what::text, @atMs::bigint
+  FROM alert_channel`);
 
-/** Notes that an order is held, or is no longer. */
+/** Notes that an order is held, or is no longer, once its holds are written. */
 export function noteHeld(
   tx: Transaction,
   held: { orderKey: number; reference: string; what: AlertWhat; atMs: number },
@@ -111,7 +113,7 @@ export type AlertEntry = {
   /** The matter's number; null if it is that the order is held. */
   id: number | null;
   kind: MatterKind;
-  /** When the matter opened; null of an order that is held. */
+  /** When the matter opened; null if 0.4.0 wrote it of an order that is held. */
   openedAtMs: number | null;
   /** Why the order is held; null of all other matters. */
   reason: string | null;
