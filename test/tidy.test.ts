@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_479,
+  lines: 43_480,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_734,
+  linesOfTests: 70_736,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_171,
+  linesOfDocs: 9_174,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

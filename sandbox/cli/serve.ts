@@ -29,7 +29,7 @@ const OPTIONS = {
   'header-prefix': HEADER_PREFIX_OPTION,
   like: {
     value: 'FILE',
-    about: 'switches and header prefix as in a recording of `settled first-contact`; --set goes on',
+    about: 'switches and header prefix as in a recording of `settled first-contact`; a --set beside it wins',
   },
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },

@@ -197,6 +197,7 @@ async function lookAtDeliveries(contact: Contact, { id, asked, tail }: FirstLink
   // Refused ones say something only if none was accepted.
   if (deliveries.length === 0) {
     for (const one of refused) Object.assign(found, ofRejection(one, headerPrefix));
+    if (rejections.some(isEarly)) found.deliveries = 'early';
     // One that settled does not take says nothing of what is signed.
     if (found['creation-secret'] === 'short') found.signed = undefined;
     if (tail.isStale) found.deliveries = 'stale';

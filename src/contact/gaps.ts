@@ -46,7 +46,7 @@ export const GAPS = {
   list: ['list by reference', 'filtered', 'unfiltered refused', LIST],
   'error-body': ['body of an error', 'object', 'error-text message errors detail other', NO_JSON],
   'rate-reset': ['X-RateLimit-Reset', 'seconds', 'epoch epoch-ms none other', REPORT],
-  deliveries: ['deliveries', 'sent', '', WHY],
+  deliveries: ['deliveries', 'sent', 'early', WHY],
   method: ['method of a delivery', 'POST', '', `settled takes POST alone. ${ASK}`],
   'header-prefix': ['prefix of its headers', null, '', PREFIX],
   'timestamp-unit': ['unit of its timestamp', 'ms', '', REFUSED],

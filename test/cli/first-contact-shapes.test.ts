@@ -96,6 +96,7 @@ describe('cli: first-contact', () => {
       'rate-reset': ['other'],
       'webhook-url': ['other'],
       'type-name': ['kind'],
+      deliveries: ['early'],
     };
     for (const name of names) {
       const [, expected, handled] = GAPS[name];

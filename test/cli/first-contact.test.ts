@@ -132,8 +132,9 @@ describe('cli: first-contact, with deliveries that settled refuses', () => {
   it('waits for one that is signed with the secret that the service named, and lists what it has not seen', async () => {
     const sandbox = await startTestSandbox({ switches: ['creation-secret=own'] });
     const { environment } = await startBeside(sandbox);
-    const early = await meet(environment, ['--wait', '0']);
-    expect(early).toMatchObject({ code: 0, gaps: { 'creation-secret': 'own' } });
+    const early = await meet(environment, ['--wait', '2']);
+    expect(early).toMatchObject({ code: 0, gaps: { 'creation-secret': 'own', deliveries: 'early' } });
+    expect(early.text).not.toContain('No delivery came');
     const again = async (url: string) => {
       await sandbox.idle();
       const { deliveries } = (await sandbox.control(`/deliveries?link=${url.split('/').at(-1)}`)).body;
