@@ -44,6 +44,8 @@ export function openMail({ server, from, to, allowPrivate, ...options }: MailOpt
     const { createTransport } = await import('nodemailer');
     const transport = createTransport({
       connection,
+      // For its certificate.
+      host,
       secure: isSecure,
       requireTLS: true,
       tls: { servername: isIP(host) === 0 ? host : '' },
@@ -66,7 +68,7 @@ export function openMail({ server, from, to, allowPrivate, ...options }: MailOpt
       connection = await connected(AbortSignal.any([late.signal, closing.signal]));
       const { response, rejectedErrors = [] } = await deliver(id, JSON.parse(body), connection);
       const [refused] = rejectedErrors;
-      const fault = refused === undefined ? null : receiverRefused(`${refused.recipient}: ${said(refused)}`);
+      const fault = refused === undefined ? null : receiverRefused(`${refused.recipient}: ${said(refused) ?? ''}`);
       return { fault, isTaken: true, answer: shown(response) };
     } catch (error) {
       if (closing.signal.aborted) return null;

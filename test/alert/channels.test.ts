@@ -46,36 +46,39 @@ async function hold(settled: TestApp): Promise<void> {
 const idsOf = ({ received }: Receiver) => received.map(({ headers }) => headers['webhook-id']);
 
 describe('settled alert --test', () => {
-  it('sends a test by each channel and says what each answered', async () => {
-    const [hook, mail] = [
-      await startReceiver((_, response) => void response.end('ok')),
-      await startMailServer({ secure: true }),
-    ];
-    const settled = await startTestApp({ environment: { ...hookEnvironment(hook), ...mail.environment } });
-    const environment = environmentOf(settled);
-    const { text, data } = await say(['alert', '--test'], environment);
-    expect(text).toMatch(/^url +taken +it answered: 200 ok\nmail +taken +it answered: 250 .*queued as 1/m);
-    expect(data.channels.map(({ name, taken }: Record<string, unknown>) => [name, taken])).toEqual([
-      ['url', true],
-      ['mail', true],
-    ]);
-    expect(hook.received[0]?.event).toMatchObject({
-      type: 'test',
-      text: expect.stringContaining('There is nothing to do'),
-    });
-    expect(mail.mails[0]?.headers).toMatchObject({
-      subject: 'settled: a test',
-      'message-id': expect.stringMatching(/^<alert_test_.*@shop\.example>$/),
-      'auto-submitted': 'auto-generated',
-    });
-    hook.answerWith(404);
-    mail.refuseWith('4.3.0 not now');
-    const refused = await say(['alert', '--test'], environment, EXIT.refused);
-    expect(refused.text).toMatch(/^url +not taken +The hook answered 404: only 2xx takes an alert\./m);
-    expect(refused.text).toMatch(
-      /^mail +not taken +The mail server answered 451\. .*\. It answered: 451 4\.3\.0 not now/m,
-    );
-  });
+  it.each(['localhost', '127.0.0.1'])(
+    'sends a test by each channel and says what each answered: a mail server %s',
+    async (host) => {
+      const [hook, mail] = [
+        await startReceiver((_, response) => void response.end('ok')),
+        await startMailServer({ secure: true, host }),
+      ];
+      const settled = await startTestApp({ environment: { ...hookEnvironment(hook), ...mail.environment } });
+      const environment = environmentOf(settled);
+      const { text, data } = await say(['alert', '--test'], environment);
+      expect(text).toMatch(/^url +taken +it answered: 200 ok\nmail +taken +it answered: 250 .*queued as 1/m);
+      expect(data.channels.map(({ name, taken }: Record<string, unknown>) => [name, taken])).toEqual([
+        ['url', true],
+        ['mail', true],
+      ]);
+      expect(hook.received[0]?.event).toMatchObject({
+        type: 'test',
+        text: expect.stringContaining('There is nothing to do'),
+      });
+      expect(mail.mails[0]?.headers).toMatchObject({
+        subject: 'settled: a test',
+        'message-id': expect.stringMatching(/^<alert_test_.*@shop\.example>$/),
+        'auto-submitted': 'auto-generated',
+      });
+      hook.answerWith(404);
+      mail.refuseWith('4.3.0 not now');
+      const refused = await say(['alert', '--test'], environment, EXIT.refused);
+      expect(refused.text).toMatch(/^url +not taken +The hook answered 404: only 2xx takes an alert\./m);
+      expect(refused.text).toMatch(
+        /^mail +not taken +The mail server answered 451\. .*\. It answered: 451 4\.3\.0 not now/m,
+      );
+    },
+  );
 
   it('ends with 78 if no channel is configured, and with 64 without --test', async () => {
     const settled = await startTestApp();
@@ -132,6 +135,11 @@ describe('a mail server', () => {
       },
       /^The mail server has a certificate that is not trusted: .+\. If .* NODE_EXTRA_CA_CERTS=FILE in its environment, not in \.env\.$/,
     ]),
+    [
+      "whose certificate is another host's",
+      async () => `smtps://127.0.0.1:${(await startMailServer({ secure: true })).port}`,
+      /^The mail server has a certificate that is not trusted: .*IP: 127\.0\.0\.1 is not in the cert's list/,
+    ],
     [
       'that does not know the password',
       async () => `smtps://settled:a-password@localhost:${(await startMailServer({ secure: true })).port}`,

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { SMTPServer } from 'smtp-server';
@@ -20,9 +21,17 @@ export type MailServer = {
 
 const [USER, PASSWORD] = ['settled', 'p@ss/word'];
 
-/** A real mail server with TLS, from its first byte or by STARTTLS. `trusted`: whether this process trusts its certificate. `unknown`: who is refused. */
-export async function startMailServer({ secure = false, trusted = true, unknown = '' } = {}): Promise<MailServer> {
-  const { key, cert } = newCertificate();
+/**
+ * A real mail server with TLS, from its first byte or by STARTTLS. `trusted`: whether this process trusts its certificate;
+ * `unknown`: who is refused; `host`: how settled names it.
+ */
+export async function startMailServer({
+  secure = false,
+  trusted = true,
+  unknown = '',
+  host = 'localhost',
+} = {}): Promise<MailServer> {
+  const { key, cert } = newCertificate(host);
   if (trusted) setDefaultCACertificates([...getCACertificates('default'), cert.toString()]);
   const mails: Mail[] = [];
   let refusal: string | undefined;
@@ -56,7 +65,7 @@ export async function startMailServer({ secure = false, trusted = true, unknown 
   return {
     port,
     environment: {
-      SETTLED_ALERT_SMTP: `${secure ? 'smtps' : 'smtp'}://${user}@localhost:${port}`,
+      SETTLED_ALERT_SMTP: `${secure ? 'smtps' : 'smtp'}://${user}@${host}:${port}`,
       SETTLED_ALERT_FROM: 'settled@shop.example',
       SETTLED_ALERT_TO: 'ana@shop.example, bo@shop.example',
       SETTLED_ALERT_ALLOW_PRIVATE: 'true',
@@ -68,11 +77,11 @@ export async function startMailServer({ secure = false, trusted = true, unknown 
   };
 }
 
-export function newCertificate(): { key: Buffer; cert: Buffer } {
+export function newCertificate(host = 'localhost'): { key: Buffer; cert: Buffer } {
   const folder = testFolder();
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const made = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost';
-  const names = ['-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert];
+  const names = ['-addext', `subjectAltName=${isIP(host) === 0 ? 'DNS' : 'IP'}:${host}`, '-keyout', key, '-out', cert];
   execFileSync('openssl', [...made.split(' '), ...names], { stdio: 'ignore' });
   return { key: readFileSync(key), cert: readFileSync(cert) };
 }
