@@ -30,6 +30,8 @@ export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
 /** A condition that more rows match is broad. */
 export const FEW = 2_000;
+/** The limit if several conditions find keys together. */
+const FEW_OF_EACH = 5 * FEW;
 
 /** The most keys that one statement tests: on columns of their own rows, or on other tables, which is far slower. */
 const WINDOW = { own: 15_000, others: 4_000 };
@@ -178,6 +180,20 @@ function windowsOf({ first, isWhole, window }: Found, before: number): { floor: 
 export function finder(find: Statement, values: object): Finder {
   return function* (tx) {
     return fewOf(yield* findKeys(tx, find, values));
+  };
+}
+
+/** Finds what any of several finders finds. Null if one of them is broad, or all together are. */
+export function finderOfEach(finders: readonly Finder[]): Finder {
+  return function* (tx) {
+    const all = new Set<number>();
+    for (const find of finders) {
+      const keys = yield* find(tx);
+      if (keys === null) return null;
+      for (const key of keys) all.add(key);
+      if (all.size > FEW_OF_EACH) return null;
+    }
+    return [...all];
   };
 }
 

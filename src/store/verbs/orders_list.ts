@@ -6,6 +6,7 @@ import {
   defineList,
   type Finder,
   finder,
+  finderOfEach,
   inTime,
   KEY_MAX,
   type Listed,
@@ -140,7 +141,7 @@ const ASKING = statement(`
 const PAID = statement(`
   SELECT order_key AS key FROM settlement WHERE paid_at_ms >= @sinceMs AND paid_at_ms <= @untilMs
   ORDER BY paid_at_ms LIMIT @few`);
-const IN_STATES = statement('SELECT key FROM orders WHERE state = ANY(@states::text[]) ORDER BY state, key LIMIT @few');
+const IN_STATE = statement('SELECT key FROM orders WHERE state = @state ORDER BY key DESC LIMIT @few');
 
 type Values = Record<'flag' | 'hold' | 'matter' | 'currency', string | null> &
   Record<'paidSinceMs' | 'paidUntilMs' | 'fromMinor' | 'toMinor', number | null> & {
@@ -159,6 +160,6 @@ function findersOf({ states, flag, hold, isOnHold, matter, ...values }: Values):
     ...(flag === null ? [] : [finder(FLAGGED, { flag })]),
     ...(currency === null ? [] : [finder(ASKING, money)]),
     ...(paidSinceMs === null && paidUntilMs === null ? [] : [finder(PAID, paid)]),
-    ...(states === null ? [] : [finder(IN_STATES, { states })]),
+    ...(states === null ? [] : [finderOfEach(states.map((state) => finder(IN_STATE, { state })))]),
   ];
 }

@@ -2,13 +2,14 @@ import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import type { OrderState } from '../../../src/domain/order.ts';
 import { connection, finish, SqliteTransaction } from '../../../src/store/sqlite/transaction.ts';
+import { type Finder, finderOfEach } from '../../../src/store/verbs/list_pages.ts';
 import { listOrders } from '../../../src/store/verbs/orders_list.ts';
 import { testFolder } from '../../support/app.ts';
 import { fillingLists, scansOfLists } from '../../support/many_lists.ts';
 import { fillingStatements, SQLITE_FILLING } from '../../support/many_matters.ts';
 import { makeDatabase } from './opening.ts';
 
-it('a state that is named many times is looked for once', () => {
+it('a state that is named many times is looked for once, and what several find is bounded', () => {
   const path = `${testFolder()}/settled.db`;
   makeDatabase(path);
   const statements: string[] = [];
@@ -21,6 +22,14 @@ it('a state that is named many times is looked for once', () => {
   };
   const many = Array.from({ length: 1_500 }, (_, n): OrderState => (n % 2 === 0 ? 'held' : 'paid'));
   expect(asked(many)).toEqual(asked(['held', 'paid']));
+  let calls = 0;
+  const finders = Array.from({ length: 50 }, (_, n): Finder => {
+    return function* () {
+      calls++;
+      return Array.from({ length: 2_000 }, (_, i) => 2_000 * n + i);
+    };
+  });
+  expect([finish(finderOfEach(finders)(tx)), calls]).toEqual([null, 6]);
   db.close();
 });
 
