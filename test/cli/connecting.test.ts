@@ -174,13 +174,13 @@ describe('cli: a database behind TLS', () => {
   it('is not connected to with files that cannot be read', async () => {
     const other = join(testFolder(), 'other.pem');
     writeFileSync(other, 'no PEM');
-    const url = await answering((socket) => void socket.write('S'));
+    const url = 'postgres://settled:canary@127.0.0.1:1/settled';
     const [folder, garbage] = await Promise.all([
       migrating(`${url}?sslrootcert=/etc`),
       migrating(`${url}?sslcert=${certificate().cert}&sslkey=${other}`),
     ]);
     expect([folder.code, garbage.code]).toEqual([EXIT.configuration, EXIT.configuration]);
-    expect(folder.said).toMatch(/^.* fails \(EISDIR: .*\)\. Check sslmode, sslrootcert, sslcert, sslkey/m);
-    expect(garbage.said).toMatch(/^.* fails \(.*DECODER.*\)\. Check sslmode, sslrootcert, sslcert, sslkey/m);
+    expect(folder.said).toContain('sslrootcert in SETTLED_STORE names /etc, which cannot be read (EISDIR)');
+    expect(garbage.said).toContain(`sslkey in SETTLED_STORE names ${other}, which is no private key`);
   });
 });

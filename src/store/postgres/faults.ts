@@ -1,3 +1,5 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { type ClientBase, DatabaseError } from 'pg';
 import { Fault, transientFault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
@@ -51,7 +53,7 @@ export function isRefusedStatement(error: unknown): boolean {
  * Says why a connection cannot be opened, if its configuration must change. While settled serves, even that may pass:
  * somebody replaces a certificate, or changes a setting of the server.
  */
-export function connectionFault(error: unknown, { name }: ServerAddress): unknown {
+export function connectionFault(error: unknown, { url, name }: ServerAddress): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
   const { message } = error;
   const { code = '', syscall } = error as NodeJS.ErrnoException;
@@ -64,6 +66,12 @@ export function connectionFault(error: unknown, { name }: ServerAddress): unknow
     if (REFUSED_PARAMETER.has(code)) return refused(name, message, 'Check `options` in SETTLED_STORE.', cause);
     return error;
   }
+  // Sockets give these codes too, and then the file is not what is missing.
+  const isOfFile = FILE.test(code) && syscall !== 'connect';
+  if (isOfFile || TLS.test(code)) {
+    const files = tlsFilesFault(url, name);
+    if (files !== null) return files;
+  }
   if (UNTRUSTED.test(code)) {
     // Node adds advice about itself.
     const why = message.split(';', 1)[0];
@@ -74,8 +82,6 @@ export function connectionFault(error: unknown, { name }: ServerAddress): unknow
     const remedy = 'Set ssl = on at the server; or sslmode=disable in SETTLED_STORE where the network is yours alone.';
     return unusable(`${name} offers no TLS. ${remedy}`, cause);
   }
-  // Sockets give these codes too, and then the file is not what is missing.
-  const isOfFile = FILE.test(code) && syscall !== 'connect';
   if (isOfFile || TLS.test(code) || message.includes('sslnegotiation')) {
     const remedy = 'Check sslmode, sslrootcert, sslcert, sslkey and sslnegotiation in SETTLED_STORE.';
     return unusable(`TLS with ${name} fails (${message}). ${remedy}`, cause);
@@ -227,4 +233,44 @@ export function isDoubtful(error: unknown): boolean {
   if (error instanceof Fault) return error.code === 'store_unwritable' || error.code === 'store_unreachable';
   if (error instanceof DatabaseError) return /^(25006|57P0[123]|08)/.test(error.code ?? '');
   return isConnectionLoss(error);
+}
+
+/** The files that an address may name, and how each is read. */
+const FILES = {
+  sslrootcert: { read: certificate, what: 'no certificate in PEM' },
+  sslcert: { read: certificate, what: 'no certificate in PEM' },
+  sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
+} as const;
+
+/** Throws if the TLS files of the addresses cannot be used. */
+export function assertTlsFiles(servers: readonly ServerAddress[]): void {
+  const fault = servers.map(({ url, name }) => tlsFilesFault(url, name)).find((one) => one !== null);
+  if (fault !== undefined) throw fault;
+}
+
+function tlsFilesFault(url: string, name: string): Fault | null {
+  const given = new URL(url).searchParams;
+  for (const [parameter, { read, what }] of Object.entries(FILES)) {
+    const path = given.get(parameter);
+    if (path === null) continue;
+    const file = `${name} cannot be connected to: ${parameter} in SETTLED_STORE names ${path}, which`;
+    let text: string;
+    try {
+      text = readFileSync(path, 'utf8');
+    } catch (error) {
+      return unusable(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    }
+    try {
+      read(text);
+    } catch {
+      return unusable(`${file} is ${what}.`);
+    }
+  }
+  return null;
+}
+
+/** The first certificate of a file. The driver accepts a file without one, and then trusts no server. */
+function certificate(text: string): X509Certificate {
+  if (!text.includes('-----BEGIN ')) throw new Error('not PEM');
+  return new X509Certificate(text);
 }

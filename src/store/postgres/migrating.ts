@@ -8,6 +8,7 @@ import { aliveReplicas } from '../verbs/sweep.ts';
 import { ask, isSameServer, markReplaced, unmarkReplaced } from './connection.ts';
 import { Database } from './database.ts';
 import { databaseClock } from './database_clock.ts';
+import { assertTlsFiles } from './faults.ts';
 import { buildIndexes } from './indexes.ts';
 import { openDatabase } from './open.ts';
 import { assertSameDatabase } from './pooler.ts';
@@ -27,6 +28,7 @@ export async function migratePostgres(
   const { name } = address;
   const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
   const keyId = keyIds[0] as string;
+  assertTlsFiles(address.servers);
   const markAgain = isRestored ? await keepReplaced(address.servers, trustsStorage) : null;
   const servers = new Servers({ ...address, clock: machine, trustsStorage });
   const db = databaseOf(servers, machine);

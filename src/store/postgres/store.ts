@@ -12,6 +12,7 @@ import { batched } from './batches.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { type DatabaseClock, databaseClock } from './database_clock.ts';
+import { assertTlsFiles } from './faults.ts';
 import { buildIndexes, missingIndexes } from './indexes.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
@@ -46,6 +47,7 @@ const SETTLED_TOGETHER_MAX = 32;
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
   const { clock: machine } = options;
+  assertTlsFiles([...options.servers, ...(options.direct?.servers ?? [])]);
   const servers = new Servers(options);
   const direct =
     options.direct == null
