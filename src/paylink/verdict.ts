@@ -4,7 +4,7 @@ import type { FaultCode } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import type { Read } from './answers.ts';
 import { type Reply, ServiceFault } from './service.ts';
-import { asObject } from './values.ts';
+import { asObject, field, type JsonObject } from './values.ts';
 
 export type ServiceCall<T> = {
   /** For messages: `GET /payment-links/{id}`. */
@@ -198,7 +198,7 @@ function wholeNumber(text: string | null): number | null {
 /** The service's own words as printable text of at most 300 characters; null if there are none. */
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const parsed = parseBodyExactly(body);
-  const text = parsed === undefined ? plainText(body) : textsIn(parsed).join('; ');
+  const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
   // Cleaned before the search for secrets, because cleaning may join their parts.
   const clean = text.replace(/\s+/gu, ' ').replace(/\p{C}/gu, '').trim();
   const hidden = hide(clean, secrets);
@@ -211,11 +211,42 @@ function plainText(body: Uint8Array): string {
   return text.startsWith('<') ? '' : text;
 }
 
-/** Every text in an answer, with the name of its field: the spec shows no shape of errors (§7). */
-function textsIn(value: unknown, name = ''): string[] {
-  if (typeof value === 'string') return value.trim() === '' ? [] : [name === '' ? value : `${name}: ${value}`];
-  if (Array.isArray(value)) return value.flatMap((one) => textsIn(one, name));
-  return Object.entries(asObject(value) ?? {}).flatMap(([field, one]) => textsIn(one, field));
+/** The most listed faults that are shown; 300 characters hold no more. */
+const FAULTS_MAX = 10;
+
+/** The sentence of an error answer, then each fault that it lists. The spec shows no shape (§7). */
+function saidIn(root: JsonObject): string {
+  const error = field(root, 'error');
+  const inner = asObject(error) ?? {};
+  const named = ['message', 'detail', 'error_description'];
+  const places = [inner, root].flatMap((place) => named.map((name) => field(place, name)));
+  const sentence = [...places, error, field(root, 'title')].find(isSentence);
+  const lists = [inner, root].flatMap((place) => faultsIn(field(place, 'errors')));
+  const faults = lists.filter((fault) => fault !== sentence).slice(0, FAULTS_MAX);
+  return [sentence, faults.join('; ')].filter(isSentence).join(': ');
+}
+
+/** Each fault with the name of its field, from a list of faults or from an object by field. */
+function faultsIn(errors: unknown): string[] {
+  if (Array.isArray(errors)) return errors.slice(0, FAULTS_MAX).map(faultOf).filter(isSentence);
+  const fields = Object.entries(asObject(errors) ?? {}).slice(0, FAULTS_MAX);
+  return fields.flatMap(([name, fault]) => faultsIn([fault].flat()).map((said) => withName(name, said)));
+}
+
+function faultOf(fault: unknown): string {
+  if (isSentence(fault)) return fault;
+  const object = asObject(fault) ?? {};
+  const name = ['field', 'path', 'param'].map((key) => field(object, key)).find(isSentence);
+  const said = ['message', 'detail', 'msg'].map((key) => field(object, key)).find(isSentence);
+  return said === undefined ? '' : withName(name ?? '', said);
+}
+
+function withName(name: string, said: string): string {
+  return said.includes(name) ? said : `${name}: ${said}`;
+}
+
+function isSentence(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
 }
 
 function hide(text: string, secrets: readonly string[]): string {

@@ -55,7 +55,7 @@ describe('paylink: an answer by its status', () => {
     const client = openClient(peer.url);
     const fault = await failed(client, create);
     expect(fault).toMatchObject({ code, kind, status, mayHaveArrived });
-    expect(fault.message).toContain(`${CREATE} answered ${status} (message: Because.).`);
+    expect(fault.message).toContain(`${CREATE} answered ${status} (Because.).`);
     const { standing: learnt, failure } = client.budget.last();
     expect(learnt).toBe(standing);
     // Only an answer of the API says that settled can ask it.
@@ -278,7 +278,7 @@ describe('paylink: what the service says of itself', () => {
       const client = openClient(`${sandbox.url}/api/v1`);
       const fault = await failed(client, (service) => service.createLink({ ...NEW_LINK, title: '' }, 'create'));
       expect(fault).toMatchObject({ code: 'service_refused', kind: 'terminal', status: 400 });
-      expect(fault.message).toMatch(/^POST \/payment-links answered 400 \(.*: title .+\)\. The same request/);
+      expect(fault.message).toMatch(/^POST \/payment-links answered 400 \(title .+\)\. The same request/);
     },
   );
 
@@ -290,52 +290,50 @@ describe('paylink: what the service says of itself', () => {
     ['the token of the webhook', 'token-of-22-characters'],
   ])('never holds %s', async (_name, secret) => {
     const words = `"${secret}" is wrong: ${secret}`;
-    for (const body of [
-      { error: { message: words } },
-      { error: words },
-      { errors: [words] },
-      words,
-      { [words]: 'no' },
-    ]) {
+    for (const body of [{ error: { message: words } }, { error: words }, { errors: [words] }, words]) {
       const fault = await failed(openClient((await startAnswering(400, body)).url), create);
-      expect(fault.message).toMatch(/ answered 400 \((\w+: )?"\[hidden\]" is wrong: \[hidden\](: no)?\)\./);
+      expect(fault.message).toContain('answered 400 ("[hidden]" is wrong: [hidden]).');
     }
   });
 
   it.each([
-    [
-      { errors: [{ field: 'amount', message: 'too little' }, 'late', 7, null] },
-      'field: amount; message: too little; errors: late',
-    ],
+    [{ errors: [{ message: 'too little' }] }, 'too little'],
+    [{ errors: [{ field: 'amount', message: 'too little' }, 'and late', 7, null] }, 'amount: too little; and late'],
+    [{ message: 'Invalid', errors: [{ path: 'amount', msg: 'too little' }] }, 'Invalid: amount: too little'],
     [
       { error: { errors: { amount: ['too little', 'no'], title: 'is long' } } },
       'amount: too little; amount: no; title: is long',
     ],
-    [{ title: 'Bad Request', detail: 'too little' }, 'title: Bad Request; detail: too little'],
-    [['too little', { message: 'late' }], 'too little; message: late'],
+    [{ message: 'too little', errors: ['too little'] }, 'too little'],
+    [{ detail: 'too little' }, 'too little'],
+    [{ title: 'Bad Request', detail: 'too little' }, 'too little'],
+    [{ title: 'Bad Request' }, 'Bad Request'],
+    [{ error: 'invalid_request', error_description: 'too little' }, 'too little'],
     ['too\tlittle\n', 'too little'],
+    [{ errors: Array.from({ length: 99 }, (_, at) => `e${at}`) }, 'e0; e1; e2; e3; e4; e5; e6; e7; e8; e9'],
   ])('is found in %j', async (body, words) => {
     const peer = await startAnswering(400, body);
     expect((await failed(openClient(peer.url), create)).message).toContain(` answered 400 (${words}). `);
   });
 
   it('holds no part of the key if it is cut', async () => {
-    const peer = await startAnswering(400, { message: `${'x'.repeat(285)}${API_KEY}` });
+    const peer = await startAnswering(400, { message: `${'x'.repeat(295)}${API_KEY}` });
     const { message } = await failed(openClient(peer.url), create);
-    expect(message).toContain('x'.repeat(285));
+    expect(message).toContain('x'.repeat(295));
     expect(message).not.toContain(API_KEY.slice(0, 3));
   });
 
   it('is 300 printable characters of one line at most', async () => {
     const peer = await startAnswering(400, { message: `no\n\tway\u0007\u202e ${'x'.repeat(400)}` });
     const { message } = await failed(openClient(peer.url), create);
-    expect(message).toContain(`answered 400 (message: no way ${'x'.repeat(284)}).`);
+    expect(message).toContain(`answered 400 (no way ${'x'.repeat(293)}).`);
   });
 
   it.each([
     ['HTML', '<h1>Bad Gateway</h1>'],
     ['no message', { error: { code: 7 } }],
     ['an empty one', { message: ' ', error: null }],
+    ['a list', { message: ['no'] }],
   ])('is left out if it is %s', async (_name, body) => {
     const peer = await startAnswering(502, body);
     const { message } = await failed(openClient(peer.url), show);
@@ -346,7 +344,7 @@ describe('paylink: what the service says of itself', () => {
     const link = { ...NEW_LINK, callbackUrl: 'https://shop.example/half-a-character-\ud800' };
     const peer = await startAnswering(400, { message: 'callbackUrl is wrong' });
     const fault = await failed(openClient(peer.url), (service) => service.createLink(link, 'create'));
-    expect(fault.message).toContain('(message: callbackUrl is wrong)');
+    expect(fault.message).toContain('(callbackUrl is wrong)');
   });
 
   it('never holds a key that no header can carry', async () => {
