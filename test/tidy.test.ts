@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_482,
+  lines: 43_592,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -26,8 +26,8 @@ const LIMITS = {
   typeNamesExportedTwice: 0,
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
-  sentencesInDomainAndStore: 11,
-  linesOfTests: 70_753,
+  sentencesInDomainAndStore: 12,
+  linesOfTests: 70_774,
   linesOfProofs: 11_805,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_174,

@@ -28,8 +28,8 @@ const GATHER_MS = 10_000;
 const ENTRIES_MAX = 500;
 /** Longer than the longest attempt, of a mail server that speaks slowly. */
 const LEASE_MS = 75_000;
-/** How long a stop waits for the answer to what was sent: without it the message comes again. */
-const STOP_MS = 3_000;
+/** How long a stop waits for the answer to what was sent: without it the message comes again. The app's stop waits longer. */
+const STOP_MS = 2_000;
 /** Without an end: what has opened meanwhile goes out with the next message. */
 const RETRY = { stepsMs: [5_000, 15_000, 30_000, MINUTE_MS, 2 * MINUTE_MS], forMs: Number.POSITIVE_INFINITY };
 

@@ -49,6 +49,12 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
     const way = byMs > 0 ? 'ahead' : 'back';
     log.warn({ by: inWords(Math.abs(byMs)), way }, `the clock stepped ${way}`);
     onStep();
+    if (byMs < 0) hasten();
+  }
+
+  function hasten(): void {
+    waitMsMax = SOON_MS;
+    hastening.wake();
   }
 
   async function hastenNext({ isStopping }: LoopTurn): Promise<number> {
@@ -77,8 +83,7 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
     wasAhead: (byMs: number) => {
       if (byMs < STEP_MS_MIN) return;
       log.warn({ by: inWords(byMs) }, 'the clock was ahead; rows that it delayed are made due');
-      waitMsMax = SOON_MS;
-      hastening.wake();
+      hasten();
     },
     /** The latest step seen by this process, and how long ago it was; null if there was none. */
     latest: () => {

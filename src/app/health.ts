@@ -175,8 +175,9 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
   function catchUp(gapMs: number): void {
     if (gapMs > 0) log.info({ down: inWords(gapMs) }, 'settled was away');
     catchUpAll()?.catch((fault: unknown) => {
-      log.error({ fault }, 'open links could not be made due; they are asked about by their schedule');
-      clock.after(CATCH_UP_AGAIN_MS, () => (isTold = false));
+      if (health.draining) return;
+      log.error({ fault }, 'open links could not be made due; trying again');
+      clock.after(CATCH_UP_AGAIN_MS, () => catchUp(0));
     });
   }
 

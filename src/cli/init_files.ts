@@ -95,11 +95,14 @@ function isPostgres(environment: Environment): boolean {
 export async function writeFiles({ settings, secrets }: InitPlan): Promise<string[]> {
   const { syncPath } = await import('../store/sqlite/file.ts');
   const text = envText(settings);
+  const made: string[] = [];
   try {
     mkdirSync(FOLDER, { mode: 0o700 });
+    made.push(FOLDER);
     for (const [path, secret] of secrets) writeNew(path, `${secret}\n`);
     // Makes the names of new files durable.
     syncPath(FOLDER);
+    made.push(ENV_FILE);
     // Last, so that no interruption leaves settings that name missing files.
     writeNew(ENV_FILE, text);
     syncPath('.');
@@ -107,8 +110,9 @@ export async function writeFiles({ settings, secrets }: InitPlan): Promise<strin
   } catch (error) {
     const { code, path = '.' } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    // Another process may be writing at the same time.
-    if (code !== 'EEXIST') for (const made of [ENV_FILE, FOLDER]) rmSync(made, { recursive: true, force: true });
+    // What another process made in the meantime is not this one's to remove.
+    if (code === 'EEXIST') made.pop();
+    for (const ours of made) rmSync(ours, { recursive: true, force: true });
     const message = `${resolve(path)} cannot be written (${code}). Run the command in a folder that this user may write.`;
     throw new CommandError('files_unwritable', message);
   }

@@ -248,8 +248,7 @@ export function repeatCommand({ name, about, details, examples, one, action, don
           const answer = await server().post<Record<string, Parameters<typeof result>[0]>>(path);
           results.push({ id, result: result(answer[one] ?? {}), exit: EXIT.ok });
         } catch (error) {
-          // What breaks off can be given again: nothing is done twice.
-          if (!(error instanceof Refusal)) throw error;
+          if (!(error instanceof Refusal) || error.exit === EXIT.tryAgain) throw error;
           results.push({ id, result: error.message, exit: error.exit });
         }
       }

@@ -65,7 +65,9 @@ function redacted(value: unknown, depth = 0): unknown {
 
 /** A field's name, in camelCase or snake_case, unless it is a value: an id, an address, a person, a key. */
 function nameOf(name: string): string {
-  return name.length <= 40 && /^[a-z]{1,16}(?:(?:[A-Z]|_[a-z])[a-z]{1,15})*$/.test(name) ? name : masked(name);
+  return name === 'totalBRL' || (name.length <= 40 && /^[a-z]{1,16}(?:(?:[A-Z]|_[a-z])[a-z]{1,15})*$/.test(name))
+    ? name
+    : masked(name);
 }
 
 /** A text of the same length, with each letter and digit replaced by one of its kind. The scheme of an address stays. */

@@ -141,6 +141,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
       if (found.size === 0) clock.after(COUNT_EVERY_MS, flush);
       const one = found.get(reason) ?? { count: 0, orders: new Set(), fault };
       found.set(reason, one);
+      one.fault ??= fault;
       one.count += count;
       if (order !== undefined && one.orders.size < NAMED_MAX) one.orders.add(order);
     },

@@ -70,7 +70,7 @@ export async function tryStore(open: () => Promise<OpenedEngine>, { clock }: Tri
       store.listMatters({ limit: 10, after: null, kind: null, state: null }),
       store.storeState(nowMs),
     ]);
-    return 'all migrations and statements work';
+    return 'all migrations work, and the statements of a server without orders';
   } finally {
     await store.close();
   }

@@ -105,7 +105,7 @@ export function openTerminal() {
   return {
     /** False if the input ends. */
     confirm: async (question: string): Promise<boolean> => {
-      // Not by \`prompt\`, which fails once the input has ended.
+      // Not by `prompt`, which fails once the input has ended.
       reader.setPrompt(`${question} [y/N] > `);
       stderr.write(reader.getPrompt());
       const { value, done } = await lines.next();

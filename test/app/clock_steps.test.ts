@@ -244,6 +244,16 @@ describe('the watch of the clock', () => {
     await eventually(() => expect(hastened).toMatchObject([{}, { waitMsMax: MINUTE_MS }]));
   });
 
+  it('makes it due too if the clock was ahead for less than the time between two heartbeats', async () => {
+    const { watched, pass, hastened } = watch();
+    await eventually(() => expect(hastened).toHaveLength(1));
+    for (const stepMs of [25 * HOUR_MS, -25 * HOUR_MS]) {
+      pass(600, 600 + stepMs);
+      watched.isTrusted();
+    }
+    await eventually(() => expect(hastened).toMatchObject([{}, { waitMsMax: MINUTE_MS }]));
+  });
+
   it('tries again later, and goes on until nothing is left', async () => {
     const results = [() => Promise.reject(new Error('locked')), async () => 2, async () => 1, async () => 0];
     const { hastened, pauses } = watch(async () => (await results.shift()?.()) ?? 0);

@@ -63,14 +63,18 @@ describe('a sign of life that tells of an outage', () => {
     expect(counts()).toEqual({ caughtUp: 2, told: 2 });
   });
 
-  it('makes them due again half a minute later if that failed', async () => {
+  it.each([
+    ['an outage that it repeats', AWAY_MS, 0, AWAY_MS],
+    ['an outage', AWAY_MS, 0, 0],
+    ['a step back', 0, AWAY_MS, 0],
+  ])('makes them due again half a minute later if that failed: after %s', async (_, gapMs, aheadMs, nextGapMs) => {
     const { answer, counts, later } = startTestHeartbeat(() => Promise.reject(new Error('refused')));
-    await answer(AWAY_MS);
-    await answer(AWAY_MS);
+    await answer(gapMs, aheadMs);
+    await answer(nextGapMs);
     expect(counts().caughtUp).toBe(1);
     expect(later.map(({ delayMs }) => delayMs)).toEqual([30_000]);
     later[0]?.work();
-    await answer(AWAY_MS);
+    await answer(nextGapMs);
     expect(counts().caughtUp).toBe(2);
   });
 
