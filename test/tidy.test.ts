@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 299,
-  lines: 43_592,
+  lines: 43_607,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -4,7 +4,7 @@ import { connect, isIP, type Socket } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import type { SmtpServer } from '../config/alert_parsers.ts';
 import { type Fault, transientFault } from '../fault.ts';
-import { openTargetLookup, refusedAddress } from '../http/peer.ts';
+import { openTargetLookup, refusedAddress, withoutSecrets } from '../http/peer.ts';
 import type { TargetOptions } from '../http/target.ts';
 import { ANSWER_MS, type Channel, type ChannelAnswer, faultOf, MAIL_SERVER } from './hook.ts';
 import { mailText } from './texts.ts';
@@ -83,7 +83,7 @@ export function openMail({ server, from, to, allowPrivate, ...options }: MailOpt
   function shown(answer: string): string {
     const secrets = auth === null ? [] : [`\0${auth.user}\0${auth.pass}`, auth.pass, auth.user];
     const written = secrets.map((secret) => Buffer.from(secret).toString('base64')).concat(auth?.pass ?? []);
-    return written.reduce((rest, secret) => rest.replaceAll(secret, '…'), answer).slice(0, ANSWER_LENGTH_MAX);
+    return withoutSecrets(answer, written).slice(0, ANSWER_LENGTH_MAX);
   }
 
   function said(error: unknown): string | null {

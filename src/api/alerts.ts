@@ -42,10 +42,7 @@ export const testAlerts = operation({
 
 /** Whether people are told: a finding for each channel, and one for the heartbeat. */
 export async function checkAlerts({ store, alerts, heartbeats }: ApiOptions): Promise<Finding[]> {
-  const none =
-    'no channel is configured, so nobody is told what needs attention (SETTLED_ALERT_URL, SETTLED_ALERT_SMTP)';
-  if (alerts.names.length === 0) return [finding('alerts', true, none), ...checkHeartbeat(heartbeats)];
-  const states = await store.alertChannels();
+  const states = alerts.names.length === 0 ? [] : await store.alertChannels();
   const found = alerts.names.map((channel) => {
     const name = `alerts: ${channel}`;
     const state = states.find((one) => one.name === channel);
@@ -53,9 +50,10 @@ export async function checkAlerts({ store, alerts, heartbeats }: ApiOptions): Pr
     const detail = explainChannel(state);
     return failsToTell(state) ? failing(name, detail) : finding(name, state.fault === null, detail);
   });
-  return [...found, ...checkHeartbeat(heartbeats)];
+  return [...(found.length === 0 ? [finding('alerts', true, NONE)] : found), ...checkHeartbeat(heartbeats)];
 }
 
+const NONE = 'no channel is configured, so nobody is told what needs attention (SETTLED_ALERT_URL, SETTLED_ALERT_SMTP)';
 const REMOVED =
   'nothing is sent, because a replica that started later has other channels. Give all replicas the same settings, and restart them';
 

@@ -24,7 +24,7 @@ const LONGEST = 128;
 const ODDEST = ' Ação "1/2" <é> 😀 %41+&?#';
 
 const NONE_CAME =
-  "In its sandbox the service sends none by itself: simulate one on the link's page while the command waits. Run it again, " +
+  "In its sandbox the service sends none on its own: simulate one on the link's page while the command waits. Run it again, " +
   'with a longer --wait. `settled doctor` says whether a delivery can arrive.';
 const UNWRITABLE = 'Nothing was made. No file is replaced: give --record a new one, in a folder that you may write.';
 const ADVICE = 'Nothing was made. Set SETTLED_PUBLIC_URL to the https address under which it reaches settled.';

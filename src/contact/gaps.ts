@@ -21,8 +21,11 @@ const FORMS =
 /** How any signature that settled has read is written: more forms than a table has room for. */
 const IS_FORM = /(?:^|[=:,])(?:hex|hex-upper|base64|base64url|base64-unpadded)$/;
 
-/** Its words, the value that settled expects, the others that it reads as well, and what to do about any other. */
-type Gap = readonly [about: string, expected: string | null, handled: string, advice: string];
+/**
+ * Its words, the value that settled expects, the others that it reads as well, and what to do about any other. `reads`: which
+ * values it reads beside those that are listed.
+ */
+type Gap = readonly [about: string, expected: string | null, handled: string, advice: string, reads?: RegExp];
 
 /**
  * What the service's specification leaves open, as a first contact sees it. Each has the name and the values of the
@@ -50,7 +53,7 @@ export const GAPS = {
   method: ['method of a delivery', 'POST', '', `settled takes POST alone. ${ASK}`],
   'header-prefix': ['prefix of its headers', null, '', PREFIX],
   'timestamp-unit': ['unit of its timestamp', 'ms', '', REFUSED],
-  signature: ['form of its signature', 'hex', FORMS, REFUSED],
+  signature: ['form of its signature', 'hex', FORMS, REFUSED, IS_FORM],
   signed: ['what is signed', 'timestamp.body', '', WHY],
   wrapping: ['wrapper of an event', 'none', 'data.object event resource list data-as-text text snake_case', UNREAD],
   envelope: ['place of its parts', 'data', 'payload flat bare ids', UNREAD],
@@ -76,10 +79,9 @@ export type GapRow = {
 export function rowsOf(found: Shapes, own: { currency: string; headerPrefix: string }): GapRow[] {
   const configured: Shapes = { currency: own.currency, 'header-prefix': own.headerPrefix };
   return GAP_NAMES.map((gap) => {
-    const [about, expected, handled, advice]: Gap = GAPS[gap];
+    const [about, expected, handled, advice, reads]: Gap = GAPS[gap];
     const value = found[gap] ?? null;
-    const isRead =
-      handled.split(' ').some((one) => one === value) || (gap === 'signature' && IS_FORM.test(value ?? ''));
+    const isRead = handled.split(' ').some((one) => one === value) || reads?.test(value ?? '') === true;
     const read = isRead ? 'handled' : 'not handled';
     const verdict = value === null ? 'not seen' : value === (expected ?? configured[gap]) ? 'as expected' : read;
     return { gap, about, value, verdict, advice: verdict === 'not handled' ? `${advice}.` : null };

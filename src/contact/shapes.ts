@@ -34,8 +34,8 @@ export function ofCreation({ status, body }: Reply, asked: Asked): Shapes {
     none: secret === null,
     given: secret === given,
     own: secret === own,
-    masked: flaw === 'it is masked',
-    short: flaw?.includes('fewer') === true,
+    masked: flaw === 'masked',
+    short: flaw === 'short',
   };
   return {
     'creation-status': String(status),

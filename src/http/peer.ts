@@ -79,6 +79,12 @@ export function openTargetLookup(options: TargetLookupOptions): LookupFunction {
   };
 }
 
+/** What a peer said, without the secrets that it repeats: longest first, as one may hold another. */
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  const longestFirst = secrets.toSorted((one, other) => other.length - one.length);
+  return longestFirst.reduce((rest, secret) => rest.replaceAll(secret, '…'), text);
+}
+
 export function refusedAddress({ name, what, setting, allow, faults }: Peer, address: string): Fault {
   const why = isPrivateIp(address)
     ? `only this network knows it. If the ${name} is meant to be there, set ${allow}=true`

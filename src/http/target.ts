@@ -5,7 +5,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import { Fault, transientFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
-import { openTargetLookup, type Peer, refusedAddress } from './peer.ts';
+import { openTargetLookup, type Peer, refusedAddress, withoutSecrets } from './peer.ts';
 
 /** How much of an answer's body is stored. */
 const BODY_KEPT_BYTES = 1_024;
@@ -170,7 +170,7 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
 /** The head of an answer, or of an interim one. */
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
-/** The texts of the address's path and query, which may be secrets, as written and as decoded, longest first. */
+/** The texts of the address's path and query, which may be secrets, as written and as decoded. */
 function secretTexts({ pathname, search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
@@ -178,9 +178,9 @@ function secretTexts({ pathname, search, searchParams }: URL): string[] {
     one,
     ...one.split('/').filter((part) => part.length >= 8),
   ]);
-  return [...new Set([query, ...written, ...searchParams.values(), ...path])]
-    .filter((text) => text.length >= QUERY_TEXT_MIN)
-    .sort((a, b) => b.length - a.length);
+  return [...new Set([query, ...written, ...searchParams.values(), ...path])].filter(
+    (text) => text.length >= QUERY_TEXT_MIN,
+  );
 }
 
 function decoded(path: string): string {
@@ -193,7 +193,7 @@ function decoded(path: string): string {
 
 function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld: readonly string[]): TargetReply {
   const said = Buffer.concat(kept).toString('utf8');
-  const body = withheld.reduce((text, secret) => text.replaceAll(secret, '…'), said);
+  const body = withoutSecrets(said, withheld);
   return {
     status: statusCode ?? 0,
     // A character that is cut, or not UTF-8, becomes a replacement character.

@@ -45,7 +45,8 @@ export async function keepServiceSecret(
   if (first === undefined) return;
   const { linkKey, token, reference } = opening;
   const usable = [first, ...others].find((secret) => secretFlaw(secret) === null);
-  const flaw = usable === undefined ? secretFlaw(first) : null;
+  const found = usable === undefined ? secretFlaw(first) : null;
+  const flaw = found === null ? null : FLAWS[found];
   const named = { linkKey, token, flaw, nowMs: clock.nowMs() };
   for (const againAfterMs of [...AGAIN_AFTER_MS, null]) {
     try {
@@ -62,12 +63,20 @@ export async function keepServiceSecret(
   if (usable !== undefined) credentials.forget(token);
 }
 
-/** Why a text cannot be a signing secret, without quoting it; null if it can be one. */
-export function secretFlaw(secret: string): string | null {
-  if (secret.length > LENGTH_MAX) return `it has more than ${LENGTH_MAX} characters`;
-  if (isMasked(secret.replace(/^whsec_/i, ''))) return 'it is masked';
-  if (/[^\x21-\x7e]/.test(secret)) return 'it holds white space, or characters that no secret has';
-  return secret.length < BYTES_MIN ? `it has fewer than ${BYTES_MIN} bytes` : null;
+/** Why a text cannot be a signing secret, without quoting it. */
+const FLAWS = {
+  long: `it has more than ${LENGTH_MAX} characters`,
+  masked: 'it is masked',
+  odd: 'it holds white space, or characters that no secret has',
+  short: `it has fewer than ${BYTES_MIN} bytes`,
+} as const;
+
+/** Null if a text can be a signing secret. */
+export function secretFlaw(secret: string): keyof typeof FLAWS | null {
+  if (secret.length > LENGTH_MAX) return 'long';
+  if (isMasked(secret.replace(/^whsec_/i, ''))) return 'masked';
+  if (/[^\x21-\x7e]/.test(secret)) return 'odd';
+  return secret.length < BYTES_MIN ? 'short' : null;
 }
 
 function isMasked(text: string): boolean {
